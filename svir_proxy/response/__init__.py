@@ -1,0 +1,1 @@
+"""Upstream bytes to canonical events to client bytes, without I/O."""
