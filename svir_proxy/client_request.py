@@ -1,0 +1,161 @@
+"""What the client asked for, read once and remembered for the way back."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from typing import Any, Final, Self
+
+import orjson
+
+from svir_proxy.errors import ProxyError
+
+Body = Mapping[str, Any]
+"""A request body. Never mutated: images are tens of megabytes, and rewrites share what they do not change."""
+
+_PART_KINDS: Final = {
+    "image_url": "image",
+    "image": "image",
+    "input_image": "image",
+    "input_audio": "audio",
+    "audio_url": "audio",
+    "file": "file",
+    "input_file": "file",
+    "video": "video",
+    "video_url": "video",
+    "input_video": "video",
+}
+
+
+@dataclass(frozen=True, slots=True)
+class ClientRequest:
+    """A chat request in the client's words.
+
+    Attributes:
+        id: The request's id: the ``x-request-id`` of the answer, and the seed of every id the proxy makes up.
+        received: Unix time in seconds.
+        body: The JSON object as sent.
+        model: The model the client named; ``""`` where it named none.
+        stream: Whether the client wants a stream.
+        include_usage: Whether the stream shall report usage.
+        tool_names: The functions the client offers, in order.
+        tool_choice: ``auto``, ``none``, ``required``, ``named``, or None where it said nothing this proxy knows.
+        named_tool: The function the client named, or None.
+        call_ids: The ids of the calls in the history.
+        part_kinds: Kinds of content beside text: ``image``, ``audio``, ``file``, ``video``.
+    """
+
+    id: str
+    received: int
+    body: Body
+    model: str
+    stream: bool
+    include_usage: bool
+    tool_names: tuple[str, ...]
+    tool_choice: str | None
+    named_tool: str | None
+    call_ids: frozenset[str]
+    part_kinds: frozenset[str]
+
+    @classmethod
+    def from_json(cls, raw: bytes | bytearray, *, id: str, received: int) -> Self:  # noqa: A002 - the field's name
+        """Read a body; raises ProxyError where no server could work with it."""
+        try:
+            body = orjson.loads(raw)
+        except orjson.JSONDecodeError as exc:
+            raise ProxyError("invalid_json", f"The request body is not valid JSON: {exc}.") from None
+        if not isinstance(body, dict):
+            raise ProxyError("invalid_json", f"The request body must be a JSON object, not {_name(body)}.")
+        return cls.from_body(body, id=id, received=received)
+
+    @classmethod
+    def from_body(cls, body: dict[str, Any], *, id: str, received: int) -> Self:  # noqa: A002 - the field's name
+        """Read a parsed body; raises ProxyError where no server could work with it."""
+        messages = body.get("messages")
+        if messages is None:
+            raise ProxyError("invalid_request", "'messages' is required: a list of messages.", param="messages")
+        if not isinstance(messages, list):
+            raise ProxyError(
+                "invalid_request", f"'messages' must be a list of messages, not {_name(messages)}.", param="messages"
+            )
+        if not messages:
+            raise ProxyError("invalid_request", "'messages' must not be an empty list.", param="messages")
+        for position, message in enumerate(messages):
+            if not isinstance(message, dict):
+                raise ProxyError(
+                    "invalid_request",
+                    f"'messages[{position}]' must be an object with 'role' and 'content', not {_name(message)}.",
+                    param=f"messages[{position}]",
+                )
+        n = body.get("n")
+        if n is not None and (n != 1 or n is True):
+            raise ProxyError(
+                "unsupported_parameter",
+                "'n' must be 1: the proxy gives one choice per request. Send the request several times instead.",
+                param="n",
+            )
+        model = body.get("model")
+        if model is not None and not isinstance(model, str):
+            raise ProxyError("invalid_request", f"'model' must be a string, not {_name(model)}.", param="model")
+        options = body.get("stream_options")
+        choice, named = _tool_choice(body)
+        return cls(
+            id=id,
+            received=received,
+            body=body,
+            model=model or "",
+            stream=body.get("stream") is True,
+            include_usage=isinstance(options, dict) and options.get("include_usage") is True,
+            tool_names=tuple(_tool_names(body)),
+            tool_choice=choice,
+            named_tool=named,
+            call_ids=frozenset(_call_ids(messages)),
+            part_kinds=frozenset(_part_kinds(messages)),
+        )
+
+
+def _name(value: Any) -> str:
+    """What JSON calls the type of *value*."""
+    names = {dict: "an object", list: "a list", str: "a string", bool: "a boolean", type(None): "null"}
+    return names.get(type(value), "a number")
+
+
+def _tool_names(body: Body) -> Iterator[str]:
+    for tool in body.get("tools") or ():
+        if isinstance(tool, dict):
+            function = tool.get("function")
+            name = function.get("name") if isinstance(function, dict) else tool.get("name")
+            if isinstance(name, str) and name:
+                yield name
+    for function in body.get("functions") or ():
+        if isinstance(function, dict) and isinstance(function.get("name"), str) and function["name"]:
+            yield function["name"]
+
+
+def _tool_choice(body: Body) -> tuple[str | None, str | None]:
+    choice = body.get("tool_choice", body.get("function_call"))
+    if isinstance(choice, str):
+        return (choice if choice in ("auto", "none", "required") else None), None
+    if isinstance(choice, dict):
+        function = choice.get("function")
+        name = function.get("name") if isinstance(function, dict) else choice.get("name")
+        if isinstance(name, str) and name:
+            return "named", name
+    return None, None
+
+
+def _call_ids(messages: list[dict[str, Any]]) -> Iterator[str]:
+    for message in messages:
+        for call in message.get("tool_calls") or ():
+            if isinstance(call, dict) and isinstance(call.get("id"), str):
+                yield call["id"]
+
+
+def _part_kinds(messages: list[dict[str, Any]]) -> Iterator[str]:
+    for message in messages:
+        content = message.get("content")
+        if isinstance(content, list):
+            for part in content:
+                kind = _PART_KINDS.get(part.get("type", "")) if isinstance(part, dict) else None
+                if kind:
+                    yield kind
