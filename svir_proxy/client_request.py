@@ -120,14 +120,18 @@ def _name(value: Any) -> str:
     return names.get(type(value), "a number")
 
 
+def _list(value: Any) -> list[Any]:
+    return value if isinstance(value, list) else []
+
+
 def _tool_names(body: Body) -> Iterator[str]:
-    for tool in body.get("tools") or ():
+    for tool in _list(body.get("tools")):
         if isinstance(tool, dict):
             function = tool.get("function")
             name = function.get("name") if isinstance(function, dict) else tool.get("name")
             if isinstance(name, str) and name:
                 yield name
-    for function in body.get("functions") or ():
+    for function in _list(body.get("functions")):
         if isinstance(function, dict) and isinstance(function.get("name"), str) and function["name"]:
             yield function["name"]
 
@@ -146,16 +150,14 @@ def _tool_choice(body: Body) -> tuple[str | None, str | None]:
 
 def _call_ids(messages: list[dict[str, Any]]) -> Iterator[str]:
     for message in messages:
-        for call in message.get("tool_calls") or ():
+        for call in _list(message.get("tool_calls")):
             if isinstance(call, dict) and isinstance(call.get("id"), str):
                 yield call["id"]
 
 
 def _part_kinds(messages: list[dict[str, Any]]) -> Iterator[str]:
     for message in messages:
-        content = message.get("content")
-        if isinstance(content, list):
-            for part in content:
-                kind = _PART_KINDS.get(part.get("type", "")) if isinstance(part, dict) else None
-                if kind:
-                    yield kind
+        for part in _list(message.get("content")):
+            kind = _PART_KINDS.get(str(part.get("type"))) if isinstance(part, dict) else None
+            if kind:
+                yield kind
