@@ -1,0 +1,66 @@
+"""A server's token counts, wherever it put them and whatever it called them, in OpenAI's shape.
+
+Seen: ``input_tokens`` / ``output_tokens``, ``completion_tokens: null`` on the way (Databricks), zeros as placeholders
+(LocalAI, MiniMax), ``{}`` (LiteLLM), reasoning left out of ``completion_tokens`` (xAI), reasoning counted above it
+(Baseten), ``reasoning_tokens`` at the top level (SGLang), and any number of foreign keys.
+"""
+
+from __future__ import annotations
+
+from typing import Any, Final
+
+_DETAILS: Final = {
+    "prompt_tokens_details": ("audio_tokens", "cached_tokens", "cache_write_tokens", "image_tokens", "text_tokens"),
+    "completion_tokens_details": (
+        "accepted_prediction_tokens",
+        "audio_tokens",
+        "reasoning_tokens",
+        "rejected_prediction_tokens",
+        "text_tokens",
+    ),
+}
+_INPUT_DETAILS: Final = {"prompt_tokens_details": "input_tokens_details", "completion_tokens_details": "output_tokens_details"}
+
+
+def read_usage(reported: Any) -> dict[str, Any] | None:
+    """The counts in *reported* with OpenAI's keys only; None where it is no complete report or all zeros."""
+    if not isinstance(reported, dict):
+        return None
+    prompt = _count(reported, "prompt_tokens", "input_tokens")
+    completion = _count(reported, "completion_tokens", "output_tokens")
+    total = _count(reported, "total_tokens")
+    if prompt is None or (completion is None and total is None):
+        return None
+    if completion is None:
+        if "completion_tokens" in reported:
+            return None  # a running report that does not know it yet
+        completion = max((total or 0) - prompt, 0)
+    if total is not None and total > prompt + completion:
+        completion = total - prompt
+    if not prompt and not completion:
+        return None
+    usage: dict[str, Any] = {
+        "prompt_tokens": prompt,
+        "completion_tokens": completion,
+        "total_tokens": prompt + completion,
+    }
+    for key, names in _DETAILS.items():
+        details = reported.get(key, reported.get(_INPUT_DETAILS[key]))
+        kept = {name: n for name in names if (n := _count(details, name)) is not None} if isinstance(details, dict) else {}
+        if key == "completion_tokens_details":
+            reasoning = kept.get("reasoning_tokens", _count(reported, "reasoning_tokens"))
+            if reasoning is not None:
+                kept["reasoning_tokens"] = min(reasoning, completion)
+        if kept:
+            usage[key] = kept
+    return usage
+
+
+def _count(source: dict[str, Any], *names: str) -> int | None:
+    for name in names:
+        value = source.get(name)
+        if type(value) is int and value >= 0:
+            return value
+        if type(value) is float and value >= 0 and value.is_integer():
+            return int(value)
+    return None
