@@ -1,0 +1,120 @@
+"""Runs the sans-I/O core over bytes, and holds what comes out against the dialect."""
+
+from __future__ import annotations
+
+from functools import cache
+from typing import TYPE_CHECKING, Final
+
+import orjson
+
+from svir_proxy.client_request import ClientRequest
+from svir_proxy.errors import ProxyError
+from svir_proxy.profiles.loader import builtin_names, load_profile
+from svir_proxy.response.completion import CompletionFolder
+from svir_proxy.response.events import (
+    ArgumentsDelta,
+    ContentDelta,
+    Ended,
+    Event,
+    Failed,
+    ReasoningDelta,
+    RefusalDelta,
+    ToolCallStarted,
+)
+from svir_proxy.response.normalizer import Limits, State, StreamNormalizer
+from svir_proxy.response.sse_writer import SSEWriter
+from tests.dialect import check_dialect
+from tests.support.cases import Case, load_cases
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+    from svir_proxy.profiles.schema import Profile
+
+OUTPUT: Final = (ReasoningDelta, ContentDelta, RefusalDelta, ToolCallStarted, ArgumentsDelta)
+
+_AS_THE_MODEL_WROTE_THEM: Final = ": tool-arguments: "
+"""Arguments that are no JSON pass through, noted: the only breach of the dialect that is the model's own."""
+
+
+@cache
+def request_of(case: Case) -> ClientRequest | None:
+    """The case's request; None where the proxy refuses it."""
+    try:
+        return ClientRequest.from_body(case.request, id="req-1", received=1_790_000_000)
+    except ProxyError:
+        return None
+
+
+@cache
+def profile_of(case: Case) -> Profile:
+    """The case's profile."""
+    name = case.profile if case.profile in builtin_names() else "generic"
+    return load_profile(name, case.overrides)
+
+
+@cache
+def answered_cases() -> tuple[Case, ...]:
+    """The cases whose body reaches the core: a readable request, answered with 200."""
+    return tuple(case for case in load_cases() if case.response["status"] == 200 and request_of(case) is not None)
+
+
+def normalize(
+    request: ClientRequest,
+    profile: Profile,
+    pieces: Iterable[bytes],
+    *,
+    clean: bool = True,
+    limits: Limits | None = None,
+) -> list[Event]:
+    """The events of a body fed in *pieces*; asserts that the answer ends once and that nothing follows."""
+    normalizer = StreamNormalizer(request, profile, limits or Limits())
+    events: list[Event] = []
+    for piece in pieces:
+        events += normalizer.receive_data(piece)
+    events += normalizer.receive_eof(clean)
+    assert normalizer.state in (State.COMPLETE, State.FAILED)
+    assert isinstance(events[-1], Ended if normalizer.state is State.COMPLETE else Failed)
+    assert not any(isinstance(event, Ended | Failed) for event in events[:-1])
+    assert normalizer.receive_data(b'data: {"choices":[{"index":0,"delta":{"content":"late"}}]}\n\n') == []
+    return events
+
+
+def violations(request: ClientRequest, events: list[Event]) -> list[str]:
+    """What is wrong with the answer that *events* make, streamed and not; ``tool-arguments`` excepted."""
+    error = events[-1].error if isinstance(events[-1], Failed) else None
+    named = request.tool_choice == "named"
+    found = []
+    if error is not None:
+        found += check_dialect.check_error(error.body())
+    if error is None or any(isinstance(event, OUTPUT) for event in events):
+        stream = written(request, events)
+        found += check_dialect.check_stream(stream, request.include_usage, named_function=named, usage_optional=True)
+    if error is None:
+        completion = folded(request, events)
+        found += check_dialect.check_completion(completion, named_function=named)
+        found += _differences(check_dialect.summarize(stream), check_dialect.summarize_completion(completion))
+    return [line for line in found if _AS_THE_MODEL_WROTE_THEM not in line]
+
+
+def written(request: ClientRequest, events: list[Event]) -> bytes:
+    """The stream a client gets."""
+    writer = SSEWriter(request)
+    return writer.open() + b"".join(writer.write(event) for event in events)
+
+
+def folded(request: ClientRequest, events: list[Event]) -> bytes:
+    """The completion a client gets that asked for no stream."""
+    folder = CompletionFolder(request)
+    for event in events:
+        folder.feed(event)
+    return orjson.dumps(folder.completion())
+
+
+def _differences(streamed: dict[str, object], plain: dict[str, object]) -> list[str]:
+    """Where the two forms of one answer say different things; usage is the client's choice in a stream."""
+    return [
+        f"answer: streamed {key} {value!r}, plain {plain[key]!r}"
+        for key, value in streamed.items()
+        if key != "usage" and value != plain[key]
+    ]

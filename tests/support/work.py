@@ -1,0 +1,50 @@
+"""Counts the work of a piece of code in bytes instead of seconds, so that a test can tell linear from quadratic."""
+
+from __future__ import annotations
+
+import sys
+import tracemalloc
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable
+    from types import FrameType
+
+
+def work(step: Callable[[bytes], object], pieces: Iterable[bytes]) -> int:
+    """Bytes of memory newly taken in all calls of *step*, and of the texts on which methods were called.
+
+    Joining what was there before to each piece shows in the first, searching it again in the second.
+    """
+    searched = 0
+
+    def count(frame: FrameType, event: str, called: Any) -> None:
+        nonlocal searched
+        if event == "c_call" and isinstance(text := getattr(called, "__self__", None), str | bytes | bytearray):
+            searched += len(text)
+
+    taken = 0
+    before = sys.getprofile()
+    tracemalloc.start()
+    sys.setprofile(count)
+    try:
+        for piece in pieces:
+            tracemalloc.reset_peak()
+            held, _ = tracemalloc.get_traced_memory()
+            step(piece)
+            taken += max(0, tracemalloc.get_traced_memory()[1] - held)
+    finally:
+        sys.setprofile(before)
+        tracemalloc.stop()
+    return taken + searched
+
+
+def peak(step: Callable[[bytes], object], pieces: Iterable[bytes]) -> int:
+    """Bytes of memory held at the most while *step* was called with each piece."""
+    tracemalloc.start()
+    try:
+        for piece in pieces:
+            step(piece)
+        return tracemalloc.get_traced_memory()[1]
+    finally:
+        tracemalloc.stop()
