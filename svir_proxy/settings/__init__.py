@@ -1,0 +1,23 @@
+"""The proxy's configuration: YAML file, environment and command line, checked as a whole before anything starts."""
+
+from svir_proxy.settings.auth import AuthKey, AuthSettings
+from svir_proxy.settings.backend import Backend, Timeouts
+from svir_proxy.settings.load import load_settings
+from svir_proxy.settings.model import LimitSettings, LoggingSettings, ServerSettings, Settings, StreamingSettings
+from svir_proxy.settings.problems import SettingsError
+from svir_proxy.settings.sources import find_config
+
+__all__ = [
+    "AuthKey",
+    "AuthSettings",
+    "Backend",
+    "LimitSettings",
+    "LoggingSettings",
+    "ServerSettings",
+    "Settings",
+    "SettingsError",
+    "StreamingSettings",
+    "Timeouts",
+    "find_config",
+    "load_settings",
+]

@@ -1,0 +1,158 @@
+"""One configured model server."""
+
+from __future__ import annotations
+
+import re
+from functools import cached_property
+from typing import Annotated, Any, Final, Literal, Self
+
+from pydantic import AfterValidator, Field, SecretStr, ValidationInfo, field_validator, model_validator
+
+from svir_proxy.profiles import Profile, ProfileError, builtin_names, load_profile
+from svir_proxy.settings.base_url import normalize_base_url
+from svir_proxy.settings.fields import KeyFile, Name, OptionalKey, PemFile, Seconds, Section
+from svir_proxy.settings.problems import Problem, in_words, join, several, suggest, unknown_key
+
+_HEADER_NAME: Final = re.compile(r"[!#$%&'*+.^_`|~0-9A-Za-z-]+")
+_HEADER_VALUE: Final = re.compile(r"[\t -~\x80-\xff]*")
+_MANAGED: Final = frozenset(
+    {"host", "connection", "content-length", "content-type", "transfer-encoding", "accept-encoding", "te", "upgrade"}
+)
+"""Headers that the proxy sets itself; another value would break the request."""
+
+
+class Timeouts(Section):
+    """How long a backend may be silent, in seconds."""
+
+    connect: Seconds = 10.0
+    """Until the connection stands."""
+    first_output: Seconds = 600.0
+    """From the request to the first output: loading a model and reading a long prompt take their time."""
+    idle: Seconds = 300.0
+    """Between two pieces of output. Keep-alives of the server do not count as output."""
+
+
+class Backend(Section):
+    """One model server: where it is, what it is, and what differs from its profile."""
+
+    name: Name
+    """Unique; names the backend in logs, metrics and the header x-svir-backend."""
+    base_url: Annotated[str, AfterValidator(normalize_base_url)]
+    """The server's URL, with or without /v1."""
+    profile: str = "generic"
+    """A built-in profile, or the path of a YAML profile."""
+    api_key: OptionalKey = None
+    """The key that the server asks for."""
+    api_key_file: KeyFile | None = None
+    """A file that holds the key, instead of api_key."""
+    models: dict[Annotated[str, Field(min_length=1)], Annotated[str, Field(min_length=1)]] = Field(default={})
+    """Aliases: the name that clients use, and the server's own id for it."""
+    overrides: dict[str, Any] = Field(default={}, validate_default=True)
+    """Any setting of the profile, for this backend only."""
+    headers: dict[str, SecretStr] = Field(default={})
+    """Headers sent with every request to this backend."""
+    timeouts: Timeouts = Timeouts()
+    """How long the backend may be silent."""
+    strict: bool = False
+    """Refuse a request whose tool_choice or response_format cannot be kept, instead of answering with a note."""
+    expose_extras: bool = False
+    """Pass fields outside the protocol (timings, ...) to the client, under the key svir."""
+    verify_tls: bool = True
+    """Check the server's certificate."""
+    ca_file: PemFile | None = None
+    """A PEM file with the authority that signed the server's certificate, instead of the usual ones."""
+    remote_images: Literal["reject", "inline", "pass"] | None = None
+    """What becomes of an image given as a URL: refused, fetched and put inline by the proxy, or left to the server.
+    Not set: as the profile has it."""
+
+    @field_validator("overrides")
+    @classmethod
+    def _profile_loads(cls, overrides: dict[str, Any], info: ValidationInfo) -> dict[str, Any]:
+        # Here and not in a validator of the whole, which would not run beside a mistake in another field.
+        problems = _profile_problems(info.data["profile"], overrides) if "profile" in info.data else []
+        if problems:
+            raise several(problems, up=1)
+        return overrides
+
+    @field_validator("headers")
+    @classmethod
+    def _headers_can_be_sent(cls, headers: dict[str, SecretStr]) -> dict[str, SecretStr]:
+        problems: list[Problem] = []
+        for name, value in headers.items():
+            if not _HEADER_NAME.fullmatch(name):
+                problems.append((name.encode("unicode_escape").decode(), "is no name of a header"))
+            elif name.lower() in _MANAGED:
+                problems.append((name, "is set by the proxy; leave it out"))
+            elif not _HEADER_VALUE.fullmatch(value.get_secret_value()):
+                problems.append((name, "holds a line break or a character that no header can carry; leave it out"))
+        if problems:
+            raise several(problems)
+        return headers
+
+    @model_validator(mode="after")
+    def _one_of_each(self) -> Self:
+        problems: list[Problem] = []
+        if self.api_key is not None and self.api_key_file is not None:
+            problems.append(("api_key_file", "stands beside api_key; keep one"))
+        if self.ca_file is not None and not self.verify_tls:
+            problems.append(("ca_file", "has no effect with verify_tls: false; leave one out"))
+        if problems:
+            raise several(problems)
+        return self
+
+    @property
+    def root(self) -> str:
+        """The URL that the profile's paths are below: no ``/v1``, no slash at the end."""
+        return self.base_url
+
+    @property
+    def key(self) -> SecretStr | None:
+        """The key for this server, wherever it was written."""
+        return self.api_key if self.api_key_file is None else self.api_key_file.secret
+
+    @cached_property
+    def loaded_profile(self) -> Profile:
+        """The profile with this backend's overrides."""
+        return load_profile(self.profile, self.overrides)
+
+
+def repeated_names(backends: list[Any]) -> list[Problem]:
+    """Names that more than one of *backends* (models, or mappings not yet checked) has; paths begin at the list."""
+    first: dict[str, int] = {}
+    problems: list[Problem] = []
+    for index, backend in enumerate(backends):
+        name = backend.get("name") if isinstance(backend, dict) else getattr(backend, "name", None)
+        if isinstance(name, str) and first.setdefault(name, index) != index:
+            problems.append((f"[{index}].name", f"is the name of backends[{first[name]}] too; give it another"))
+    return problems
+
+
+def _profile_problems(profile: str, overrides: dict[str, Any]) -> list[Problem]:
+    """Paths begin at the backend, which is one step up from the field that reports them."""
+    if not profile.endswith((".yaml", ".yml")) and profile not in builtin_names():
+        return [("profile", f"{suggest(profile, builtin_names())} (or the path of a .yaml file)")]
+    if "extends" in overrides:
+        return [("overrides.extends", "has no effect here; name the profile under profile")]
+    try:
+        load_profile(profile, overrides)
+    except ProfileError as exc:
+        problems = []
+        for path, text in exc.problems:
+            said = unknown_key(path, Profile) or in_words(text)
+            if path and _holds(overrides, path):
+                problems.append((join("overrides", path), said))
+            else:
+                problems.append(("profile", f"{exc.source}: {path}: {said}" if path else f"{exc.source} {said}"))
+        return problems
+    return []
+
+
+def _holds(overrides: Any, path: str) -> bool:
+    """Whether the mistake at *path* was made in *overrides* rather than in the profile."""
+    at = overrides
+    for step in re.findall(r"[^.\[\]]+", path):
+        if isinstance(at, dict) and step in at:
+            at = at[step]
+        else:
+            return isinstance(at, list)
+    return True

@@ -1,0 +1,139 @@
+"""What the parts of the settings are made of: the base model, and types with checks of their own."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Annotated, Any, Final
+
+from pydantic import (
+    AfterValidator,
+    BaseModel,
+    BeforeValidator,
+    ConfigDict,
+    Field,
+    PlainValidator,
+    SecretStr,
+    WithJsonSchema,
+    model_validator,
+)
+
+_SIZE: Final = re.compile(r"(\d+)\s*(B|KiB|MiB|GiB)?")
+_UNITS: Final = {"B": 1, "KiB": 2**10, "MiB": 2**20, "GiB": 2**30}
+_NAME: Final = re.compile(r"[A-Za-z0-9._-]+")
+_TOKEN: Final = re.compile(r"[!-~]+")
+
+
+class Section(BaseModel):
+    """A part of the settings: frozen, and a key that it does not know is refused."""
+
+    model_config = ConfigDict(
+        frozen=True, extra="forbid", allow_inf_nan=False, hide_input_in_errors=True, use_attribute_docstrings=True
+    )
+
+    @model_validator(mode="before")
+    @classmethod
+    def _leave_out_unset(cls, data: Any) -> Any:
+        return leave_out_unset(cls, data)
+
+
+def leave_out_unset(model: type[BaseModel], data: Any) -> Any:
+    """*data* without the settings of *model* that are null: a key with every line below it commented out is null."""
+    if not isinstance(data, dict):
+        return data
+    return {key: value for key, value in data.items() if value is not None or key not in model.model_fields}
+
+
+@dataclass(frozen=True, slots=True)
+class SecretFile:
+    """A mounted file that holds one secret, read when the settings are."""
+
+    path: Path
+    secret: SecretStr
+
+
+def read_text(path: Path) -> str:
+    """The text of a file; ValueError where there is none."""
+    try:
+        return path.read_text("utf-8")
+    except OSError as exc:
+        raise ValueError(f"{path} cannot be read ({exc.strerror}); check the path and the permissions") from None
+    except UnicodeDecodeError:
+        raise ValueError(f"{path} is no UTF-8 text") from None
+
+
+def check_token(value: str) -> str:
+    """A key as it goes into a header; ValueError where it cannot."""
+    if not _TOKEN.fullmatch(value):
+        raise ValueError("is empty or holds a space, a line break or a letter outside ASCII; no header can carry it")
+    return value
+
+
+def _secret_file(value: Any) -> Any:
+    if isinstance(value, SecretFile):
+        return value
+    if not isinstance(value, str | Path) or not str(value):
+        raise ValueError("must be the path of a file")
+    path = Path(value)
+    try:
+        secret = check_token(read_text(path).strip())
+    except ValueError as exc:
+        text = str(exc)
+        raise ValueError(text if text.startswith(str(path)) else f"{path} {text}") from None
+    return SecretFile(path, SecretStr(secret))
+
+
+def _key(value: SecretStr) -> SecretStr:
+    check_token(value.get_secret_value())
+    return value
+
+
+def _name(value: str) -> str:
+    if not _NAME.fullmatch(value):
+        raise ValueError("must be of letters, digits, dots, dashes and underscores")
+    return value
+
+
+def _empty_is_unset(value: Any) -> Any:
+    return None if value == "" else value
+
+
+def _bytes(value: Any) -> Any:
+    if not isinstance(value, str):
+        return value
+    size = _SIZE.fullmatch(value.strip())
+    if size is None:
+        raise ValueError("must be a number of bytes, such as 33554432 or 32MiB")
+    return int(size[1]) * _UNITS[size[2] or "B"]
+
+
+def _pem_file(path: Path) -> Path:
+    if "-----BEGIN " not in read_text(path):
+        raise ValueError(f"{path} holds no certificate in PEM form")
+    return path
+
+
+Name = Annotated[str, AfterValidator(_name), Field(json_schema_extra={"pattern": f"^{_NAME.pattern}$"})]
+"""A name that can go into a header, a metric and a log line."""
+
+Key = Annotated[SecretStr, AfterValidator(_key)]
+"""A secret that can go into a header."""
+
+OptionalKey = Annotated[Key | None, BeforeValidator(_empty_is_unset)]
+"""A key; the empty string, as an unset variable leaves it in a compose file, is none."""
+
+KeyFile = Annotated[SecretFile, PlainValidator(_secret_file), WithJsonSchema({"type": "string"})]
+"""The path of a file with one key in it."""
+
+Seconds = Annotated[float, Field(gt=0)]
+
+PemFile = Annotated[Path, AfterValidator(_pem_file)]
+
+Bytes = Annotated[
+    int,
+    BeforeValidator(_bytes),
+    Field(gt=0),
+    WithJsonSchema({"anyOf": [{"type": "integer", "minimum": 1}, {"type": "string", "examples": ["32MiB"]}]}),
+]
+"""A number of bytes, or a text such as ``32MiB``."""

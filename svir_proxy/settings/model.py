@@ -1,0 +1,172 @@
+"""The settings of the proxy as a whole."""
+
+from __future__ import annotations
+
+import ipaddress
+import re
+from typing import Annotated, Any, Final, Literal
+
+from pydantic import AfterValidator, Field, ValidationInfo, field_validator, model_validator
+from pydantic_settings import BaseSettings, PydanticBaseSettingsSource, SettingsConfigDict
+
+from svir_proxy.settings.auth import AuthSettings
+from svir_proxy.settings.backend import Backend, repeated_names
+from svir_proxy.settings.fields import Bytes, Seconds, Section, leave_out_unset
+from svir_proxy.settings.problems import several
+
+_HOST: Final = re.compile(r"[A-Za-z0-9._-]+|[0-9A-Fa-f:.]*:[0-9A-Fa-f:.]*(%[A-Za-z0-9._-]+)?")
+_ORIGIN: Final = re.compile(r"\*|[a-z][a-z0-9+.-]*://[^/?#\s]+")
+_LOOPBACK_NAMES: Final = frozenset({"localhost", "127.0.0.1", "[::1]"})
+
+
+def _host(value: str) -> str:
+    host = value.removeprefix("[").removesuffix("]")
+    if not _HOST.fullmatch(host):
+        raise ValueError("must be a host name or an address, without scheme and port")
+    return host
+
+
+def _host_header(value: str) -> str:
+    host = _host(value).lower()
+    return f"[{host}]" if ":" in host else host
+
+
+def _origin(value: str) -> str:
+    if not _ORIGIN.fullmatch(value):
+        raise ValueError("must be an origin such as http://localhost:3000, without a path, or *")
+    return value
+
+
+class ServerSettings(Section):
+    """Where the proxy listens."""
+
+    host: Annotated[str, AfterValidator(_host)] = "127.0.0.1"
+    """The address to bind. One that other machines reach (0.0.0.0) needs auth.keys."""
+    port: int = Field(default=8484, ge=0, le=65535)
+    """The port; 0 takes a free one, which the line "listening on" names."""
+    workers: int = Field(default=1, ge=1, le=64)
+    """Processes that serve. One is enough for hundreds of streams; what is learned is learned in each."""
+    max_request_bytes: Bytes = 100 * 2**20
+    """The largest request body; images are sent inline as base64."""
+    drain_seconds: int = Field(default=10, ge=0)
+    """How long running answers may take to end after SIGTERM, whole seconds."""
+    allowed_hosts: list[Annotated[str, AfterValidator(_host_header)]] = Field(default=[])
+    """Names that a request's Host header may have, without port. Empty: on a loopback address only localhost,
+    127.0.0.1, [::1] and the bound host, so that no web page reaches the proxy under a name of its own (DNS
+    rebinding); elsewhere any."""
+    cors_origins: list[Annotated[str, AfterValidator(_origin)]] = Field(default=[])
+    """Web origins that may call the proxy from a browser; * is any."""
+
+    @property
+    def is_loopback(self) -> bool:
+        """Whether only this machine reaches the bound address."""
+        try:
+            return ipaddress.ip_address(self.host.partition("%")[0]).is_loopback
+        except ValueError:
+            return self.host.lower() == "localhost"
+
+    @property
+    def accepted_hosts(self) -> frozenset[str] | None:
+        """What the Host header may be, in lower case, without port, IPv6 in brackets; None: anything."""
+        if self.allowed_hosts:
+            return frozenset(self.allowed_hosts)
+        return _LOOPBACK_NAMES | {_host_header(self.host)} if self.is_loopback else None
+
+
+class StreamingSettings(Section):
+    """How a stream to the client begins and stays alive."""
+
+    commit_after: Seconds = 5.0
+    """Seconds without output after which a stream begins all the same; before that a failure has an HTTP status."""
+    keepalive: Seconds = 10.0
+    """Seconds of silence after which a comment keeps a stream open."""
+
+
+class LoggingSettings(Section):
+    """What is logged, to stderr."""
+
+    level: Literal["debug", "info", "warning", "error"] = "info"
+    """The least that is logged."""
+    format: Literal["console", "json"] = "console"
+    """For people, or one JSON object a line."""
+    show_prompts: bool = False
+    """Log requests and answers with their content. Keys are never logged."""
+
+
+class LimitSettings(Section):
+    """Bounds on what an upstream may make the proxy hold in memory."""
+
+    max_event_bytes: Bytes = 32 * 2**20
+    """The largest event of a stream."""
+    max_answer_bytes: Bytes = 64 * 2**20
+    """The largest answer that is no stream."""
+    error_body_bytes: Bytes = 64 * 2**10
+    """How much of an error's body is read."""
+    error_body_seconds: Seconds = 2.0
+    """How long an error's body is waited for: some servers stall it."""
+    held_text_bytes: Bytes = 2**20
+    """How much text is held back that could still be a tool call."""
+
+
+class Settings(BaseSettings):
+    """Everything that can be configured. `load_settings` reads it; made directly, it reads nothing."""
+
+    model_config = SettingsConfigDict(
+        frozen=True,
+        extra="forbid",
+        env_prefix="SVIR_",
+        env_nested_delimiter="__",
+        env_ignore_empty=True,
+        hide_input_in_errors=True,
+        use_attribute_docstrings=True,
+    )
+
+    server: ServerSettings = ServerSettings()
+    """Where the proxy listens."""
+    auth: AuthSettings = Field(default=AuthSettings(), validate_default=True)
+    """Who may use the proxy."""
+    streaming: StreamingSettings = StreamingSettings()
+    """How a stream to the client begins and stays alive."""
+    logging: LoggingSettings = LoggingSettings()
+    """What is logged."""
+    limits: LimitSettings = LimitSettings()
+    """Bounds on what an upstream may make the proxy hold in memory."""
+    backends: list[Backend] = Field(default=[])
+    """The model servers. None: those that run on this machine are looked for."""
+
+    @classmethod
+    def settings_customise_sources(
+        cls,
+        settings_cls: type[BaseSettings],
+        init_settings: PydanticBaseSettingsSource,
+        env_settings: PydanticBaseSettingsSource,
+        dotenv_settings: PydanticBaseSettingsSource,
+        file_secret_settings: PydanticBaseSettingsSource,
+    ) -> tuple[PydanticBaseSettingsSource, ...]:
+        """Only what is passed: `load_settings` lays the sources over each other itself, to know all that is wrong."""
+        del settings_cls, env_settings, dotenv_settings, file_secret_settings
+        return (init_settings,)
+
+    @model_validator(mode="before")
+    @classmethod
+    def _leave_out_unset(cls, data: Any) -> Any:
+        return leave_out_unset(cls, data)
+
+    @field_validator("auth")
+    @classmethod
+    def _open_only_on_this_machine(cls, auth: AuthSettings, info: ValidationInfo) -> AuthSettings:
+        server = info.data.get("server")
+        if isinstance(server, ServerSettings) and not server.is_loopback and not auth.hashed():
+            text = (
+                f"are missing, and other machines reach the bound address {server.host}; "
+                "set auth.keys, or bind server.host to 127.0.0.1"
+            )
+            raise several([("keys", text)])
+        return auth
+
+    @field_validator("backends")
+    @classmethod
+    def _names_are_unique(cls, backends: list[Backend]) -> list[Backend]:
+        if problems := repeated_names(backends):
+            raise several(problems)
+        return backends
