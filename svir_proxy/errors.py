@@ -106,9 +106,7 @@ class ProxyError(Exception):
         message = self.message.strip() or kind.code or kind.type
         if len(message) > MAX_MESSAGE:
             message = message[: MAX_MESSAGE - 1] + "…"
-        return {
-            "error": {"message": message, "type": kind.type, "param": self.param, "code": self.code or kind.code}
-        }
+        return {"error": {"message": message, "type": kind.type, "param": self.param, "code": self.code or kind.code}}
 
     def body(self) -> bytes:
         """The envelope as JSON."""

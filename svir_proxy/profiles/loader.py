@@ -27,7 +27,9 @@ class ProfileError(ValueError):
     def __init__(self, source: str, problems: list[tuple[str, str]]) -> None:
         self.source = source
         self.problems = problems
-        super().__init__("; ".join(f"{source}: {path}: {text}" if path else f"{source}: {text}" for path, text in problems))
+        super().__init__(
+            "; ".join(f"{source}: {path}: {text}" if path else f"{source}: {text}" for path, text in problems)
+        )
 
 
 @cache

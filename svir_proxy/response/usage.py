@@ -9,6 +9,8 @@ from __future__ import annotations
 
 from typing import Any, Final
 
+from svir_proxy.response.json_text import safe_integer
+
 _DETAILS: Final = {
     "prompt_tokens_details": ("audio_tokens", "cached_tokens", "cache_write_tokens", "image_tokens", "text_tokens"),
     "completion_tokens_details": (
@@ -19,7 +21,10 @@ _DETAILS: Final = {
         "text_tokens",
     ),
 }
-_INPUT_DETAILS: Final = {"prompt_tokens_details": "input_tokens_details", "completion_tokens_details": "output_tokens_details"}
+_INPUT_DETAILS: Final = {
+    "prompt_tokens_details": "input_tokens_details",
+    "completion_tokens_details": "output_tokens_details",
+}
 
 
 def read_usage(reported: Any) -> dict[str, Any] | None:
@@ -46,7 +51,9 @@ def read_usage(reported: Any) -> dict[str, Any] | None:
     }
     for key, names in _DETAILS.items():
         details = reported.get(key, reported.get(_INPUT_DETAILS[key]))
-        kept = {name: n for name in names if (n := _count(details, name)) is not None} if isinstance(details, dict) else {}
+        kept = (
+            {name: n for name in names if (n := _count(details, name)) is not None} if isinstance(details, dict) else {}
+        )
         if key == "completion_tokens_details":
             reasoning = kept.get("reasoning_tokens", _count(reported, "reasoning_tokens"))
             if reasoning is not None:
@@ -58,9 +65,7 @@ def read_usage(reported: Any) -> dict[str, Any] | None:
 
 def _count(source: dict[str, Any], *names: str) -> int | None:
     for name in names:
-        value = source.get(name)
-        if type(value) is int and value >= 0:
+        value = safe_integer(source.get(name))
+        if value is not None:
             return value
-        if type(value) is float and value >= 0 and value.is_integer():
-            return int(value)
     return None

@@ -1,7 +1,8 @@
 """The shape every stage has.
 
 Stages push: each hands what it lets through to the next one's ``feed``, so that an event that concerns no stage costs
-one call per stage and no generator, list or queue.
+one call per stage and no generator, list or queue. `Ended` and `Failed` are events like the others and the last ones: a
+stage lets go of what it holds before it passes them on.
 """
 
 from __future__ import annotations
@@ -20,6 +21,3 @@ class Stage(Protocol):
 
     def feed(self, event: StageEvent) -> None:
         """Take the next event; whatever can be said now goes to the sink."""
-
-    def flush(self) -> None:
-        """The answer ends or fails here: hand on what was held back. Called once; nothing is fed after it."""

@@ -1,0 +1,279 @@
+"""One chunk's JSON, or one whole answer's, to events.
+
+Every server's ways of saying the same thing meet here: reasoning under ``reasoning_content`` (LM Studio, llama.cpp),
+``reasoning`` (vLLM, mlx-lm, Ollama), both with one text (mlx-vlm), ``thinking``, ``reasoning_details`` (OpenRouter,
+Snowflake), an object (Envoy), typed parts of ``content`` (Mistral, Databricks); nulls and empty strings everywhere;
+``message`` in place of ``delta`` or beside it; calls without index, type or id; ``function_call``; usage in the chunk,
+in the choice or under ``x_groq``; Azure's verdicts, also in choices without ``delta``.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from typing import Any, Final
+
+from svir_proxy.client_request import ClientRequest
+from svir_proxy.errors import ProxyError
+from svir_proxy.response.events import (
+    ContentDelta,
+    FilterVerdict,
+    Finished,
+    Identified,
+    ReasoningDelta,
+    RefusalDelta,
+    ToolCallPiece,
+    UsageReported,
+)
+from svir_proxy.response.json_text import dumps, has_surrogates, safe_integer, whole_characters
+from svir_proxy.response.logprobs import read_logprobs
+from svir_proxy.response.stages.stage import Sink
+from svir_proxy.response.upstream_error import ErrorReader, has_error
+from svir_proxy.response.usage import read_usage
+
+_REASONING_KEYS: Final = ("reasoning_content", "reasoning", "thinking", "reasoning_details")
+_REASONING_PARTS: Final = frozenset({"thinking", "reasoning", "reasoning.text", "reasoning.summary"})
+_TEXT_KEYS: Final = ("text", "thinking", "summary", "reasoning", "content", "output_text")
+_SERVICE_TIERS: Final = frozenset({"auto", "default", "flex", "scale", "priority", "fast"})
+_FAILURES: Final = frozenset({"error", "network_error", "abort", "aborted", "malformed_function_call"})
+
+
+class Unreadable(Exception):  # noqa: N818 - names the state of the chunk, and never leaves the core
+    """A chunk's shape cannot be read; the text says why."""
+
+
+class ChunkReader:
+    """Reads the chunks of one answer, in order: events go to *sink*, a failure to *fail*."""
+
+    __slots__ = ("_errors", "_fail", "_halves", "_identified", "_request", "_sink", "answered")
+
+    def __init__(
+        self, request: ClientRequest, errors: ErrorReader, sink: Sink, fail: Callable[[ProxyError], None]
+    ) -> None:
+        self._request = request
+        self._errors = errors
+        self._sink = sink
+        self._fail = fail
+        self._identified = False
+        self._halves: dict[type, str] = {}  # first halves of surrogate pairs, by kind of text
+        self.answered = False
+        """Whether any choice was seen."""
+
+    def read(self, chunk: Any, event_name: bytes = b"") -> None:
+        """Read one parsed chunk; raises Unreadable where its shape says nothing this reader knows."""
+        if not isinstance(chunk, dict):
+            if chunk is None:
+                return
+            if has_error(chunk):
+                self._fail(self._errors.from_stream(chunk))
+                return
+            raise Unreadable(f"a chunk is {type(chunk).__name__}, not an object")
+        choices = chunk.get("choices")
+        if event_name == b"error" or (("error" in chunk or not choices) and has_error(chunk)):
+            self._fail(self._errors.from_stream(chunk))
+            return
+        if choices:
+            if not isinstance(choices, list):
+                raise Unreadable("choices is no list")
+            for choice in choices:
+                if not isinstance(choice, dict):
+                    raise Unreadable("a choice is no object")
+                if choice.get("index") in (0, None):
+                    self._choice(chunk, choice)
+        elif choices is None and "choices" in chunk:
+            raise Unreadable("choices is null")
+        if "usage" in chunk or "x_groq" in chunk:
+            groq = chunk.get("x_groq")
+            usage = read_usage(chunk.get("usage")) or read_usage(groq.get("usage") if isinstance(groq, dict) else None)
+            if usage:
+                self._sink(UsageReported(usage))
+        if "prompt_filter_results" in chunk or "prompt_annotations" in chunk:
+            verdicts = chunk.get("prompt_filter_results") or chunk.get("prompt_annotations")
+            if _is_filtered(verdicts):
+                self._sink(FilterVerdict())
+
+    def finish(self) -> None:
+        """The chunks are over: halves of characters that never came whole are let go."""
+        halves, self._halves = self._halves, {}
+        for kind in halves:
+            self._sink(kind("\ufffd"))
+
+    def _choice(self, chunk: dict[str, Any], choice: dict[str, Any]) -> None:
+        self.answered = True
+        if not self._identified:
+            self._identify(chunk)
+        if choice.get("error"):
+            self._fail(self._errors.from_stream(choice))
+            return
+        delta = choice.get("delta")
+        whole = not isinstance(delta, dict)
+        if whole:
+            delta = choice.get("message")
+            if delta is None and isinstance(choice.get("text"), str):
+                delta = {"content": choice["text"]}
+        if choice.get("logprobs"):
+            logprobs = read_logprobs(choice["logprobs"])
+            if logprobs:
+                self._sink(logprobs)
+        reason = choice.get("finish_reason")
+        failed = isinstance(reason, str) and reason.lower() in _FAILURES
+        if failed and whole:
+            # A failure that was never streamed: what the server wrote is its account of it (MLX Studio).
+            said = "".join(_texts(delta)) if isinstance(delta, dict) else ""
+            self._fail(self._errors.from_finish(reason, said))
+            return
+        if isinstance(delta, dict):
+            self._delta(delta, whole=whole)
+        elif delta is not None:
+            raise Unreadable("a delta is no object")
+        if "content_filter_results" in choice and _is_filtered(choice["content_filter_results"]):
+            self._sink(FilterVerdict())
+        if failed:
+            self._fail(self._errors.from_finish(reason))
+        elif isinstance(reason, str) and reason:
+            self._sink(Finished(reason))
+        usage = choice.get("usage")
+        if usage:
+            report = read_usage(usage)
+            if report:
+                self._sink(UsageReported(report))
+
+    def _delta(self, delta: dict[str, Any], *, whole: bool) -> None:
+        for key in _REASONING_KEYS:
+            value = delta.get(key)
+            if value:
+                text = value if isinstance(value, str) else "".join(_texts(value))
+                if text:
+                    self._text(ReasoningDelta, text)
+                    break
+        content = delta.get("content")
+        if content:
+            if isinstance(content, str):
+                self._text(ContentDelta, content)
+            else:
+                self._parts(content)
+        refusal = delta.get("refusal")
+        if refusal and isinstance(refusal, str):
+            self._text(RefusalDelta, refusal)
+        calls = delta.get("tool_calls")
+        if calls:
+            if not isinstance(calls, list):
+                raise Unreadable("tool_calls is no list")
+            for position, call in enumerate(calls):
+                if not isinstance(call, dict):
+                    raise Unreadable("a tool call is no object")
+                self._call(call, call.get("function"), position if whole else None)
+        legacy = delta.get("function_call")
+        if legacy and isinstance(legacy, dict) and (legacy.get("name") or legacy.get("arguments")):
+            self._call({"index": 0}, legacy, None)
+
+    def _parts(self, content: Any) -> None:
+        """Content that is no plain string: typed parts, or one of them."""
+        parts = content if isinstance(content, list) else [content]
+        for part in parts:
+            if isinstance(part, str):
+                self._text(ContentDelta, part)
+            elif isinstance(part, dict):
+                kind = part.get("type")
+                text = "".join(_texts(part.get("refusal") if kind == "refusal" else part))
+                if kind == "refusal":
+                    self._text(RefusalDelta, text)
+                else:
+                    self._text(ReasoningDelta if kind in _REASONING_PARTS else ContentDelta, text)
+            elif part is not None:
+                raise Unreadable(f"content is {type(part).__name__}")
+
+    def _text(self, kind: type[ContentDelta | ReasoningDelta | RefusalDelta], text: str) -> None:
+        if self._halves or (not text.isascii() and has_surrogates(text)):
+            text = self._halves.pop(kind, "") + text
+            half = text[-1:]
+            if "\ud800" <= half <= "\udbff":
+                self._halves[kind] = half
+                text = text[:-1]
+            text = whole_characters(text)
+        if text:
+            self._sink(kind(text))
+
+    def _call(self, call: dict[str, Any], function: Any, position: int | None) -> None:
+        if not isinstance(function, dict):
+            function = call  # flat: {"name", "arguments"} in the call itself
+        index = call.get("index")
+        identity = call.get("id")
+        name = function.get("name")
+        arguments = function.get("arguments")
+        is_value = arguments is not None and not isinstance(arguments, str)
+        if is_value:
+            try:
+                arguments = dumps(arguments).decode()
+            except ValueError as exc:
+                raise Unreadable(str(exc)) from None
+        self._sink(
+            ToolCallPiece(
+                index if type(index) is int else position,
+                identity if isinstance(identity, str) else "" if identity is None else str(identity),
+                name if isinstance(name, str) else "",
+                arguments or "",
+                whole=is_value or position is not None,
+            )
+        )
+
+    def _identify(self, chunk: dict[str, Any]) -> None:
+        self._identified = True
+        request = self._request
+        identity, created, model = chunk.get("id"), chunk.get("created"), chunk.get("model")
+        if isinstance(created, str) and created.isdecimal():
+            created = int(created[:16])
+        elif isinstance(created, float):
+            created = safe_integer(float(int(created))) if 0 < created < 1 << 53 else None
+        fingerprint, tier = chunk.get("system_fingerprint"), chunk.get("service_tier")
+        self._sink(
+            Identified(
+                identity if isinstance(identity, str) and identity else made_up_id(request),
+                safe_integer(created) or request.received,
+                model if isinstance(model, str) and model else request.model or "unknown",
+                fingerprint if isinstance(fingerprint, str) and fingerprint else None,
+                tier if isinstance(tier, str) and tier in _SERVICE_TIERS else None,
+            )
+        )
+
+
+def made_up_id(request: ClientRequest) -> str:
+    """An answer's id where the server gave none."""
+    return f"chatcmpl-{request.id}"
+
+
+def unreadable(detail: str) -> ProxyError:
+    """The error for an answer whose shape cannot be read."""
+    return ProxyError(
+        "upstream_bad_response",
+        f"The server's answer is not a chat completion: {detail}. Check the backend's base_url and profile.",
+    )
+
+
+def _texts(value: Any, depth: int = 0) -> Iterator[str]:
+    """The texts in a typed part, in order, wherever servers nest them."""
+    if isinstance(value, str):
+        yield value
+    elif depth > 8:  # noqa: PLR2004 - nobody nests texts deeper
+        return
+    elif isinstance(value, list):
+        for item in value:
+            yield from _texts(item, depth + 1)
+    elif isinstance(value, dict):
+        for key in _TEXT_KEYS:
+            inner = value.get(key)
+            if inner:
+                yield from _texts(inner, depth + 1)
+                return
+
+
+def _is_filtered(verdicts: Any, depth: int = 0) -> bool:
+    """Whether a filter's results hold ``filtered: true`` anywhere; ``detected`` alone blocks nothing."""
+    if depth > 8:  # noqa: PLR2004 - Azure's results are four levels deep
+        return False
+    if isinstance(verdicts, dict):
+        if verdicts.get("filtered") is True:
+            return True
+        return any(_is_filtered(item, depth + 1) for item in verdicts.values())
+    if isinstance(verdicts, list):
+        return any(_is_filtered(item, depth + 1) for item in verdicts)
+    return False

@@ -1,0 +1,86 @@
+"""What may follow what in an answer. The only state machine of the core; a missing entry drops the event."""
+
+from __future__ import annotations
+
+from enum import Enum
+from typing import Final
+
+from svir_proxy.response.events import (
+    ArgumentsDelta,
+    ContentDelta,
+    Ended,
+    Event,
+    Failed,
+    Finished,
+    Identified,
+    LogprobsReported,
+    Noted,
+    ReasoningDelta,
+    RefusalDelta,
+    StageEvent,
+    ToolCallStarted,
+    UsageReported,
+)
+
+
+class State(Enum):
+    """How far an answer is."""
+
+    WAITING = "waiting"
+    """No output yet: a failure can still be an HTTP error."""
+    ANSWERING = "answering"
+    FINISHED = "finished"
+    """The finish reason is out; the usage may follow."""
+    COMPLETE = "complete"
+    FAILED = "failed"
+
+
+OVER: Final = frozenset({State.COMPLETE, State.FAILED})
+OUTPUT: Final = (ContentDelta, ReasoningDelta, RefusalDelta, ToolCallStarted, ArgumentsDelta)
+
+_ASIDE: Final = (Identified, LogprobsReported, Noted)  # said about the answer, not part of its course
+
+TRANSITIONS: Final[dict[State, dict[type, State]]] = {
+    State.WAITING: {
+        **dict.fromkeys(OUTPUT, State.ANSWERING),
+        **dict.fromkeys(_ASIDE, State.WAITING),
+        Finished: State.FINISHED,
+        Failed: State.FAILED,
+    },
+    State.ANSWERING: {
+        **dict.fromkeys((*OUTPUT, *_ASIDE), State.ANSWERING),
+        Finished: State.FINISHED,
+        Failed: State.FAILED,
+    },
+    State.FINISHED: {UsageReported: State.FINISHED, Noted: State.FINISHED, Ended: State.COMPLETE, Failed: State.FAILED},
+    State.COMPLETE: {},
+    State.FAILED: {},
+}
+
+
+class Lifecycle:
+    """The end of the stages: collects the events that may leave the core."""
+
+    __slots__ = ("_events", "_next", "state")
+
+    def __init__(self) -> None:
+        self.state = State.WAITING
+        self._next = TRANSITIONS[State.WAITING]
+        self._events: list[Event] = []
+
+    def feed(self, event: StageEvent) -> None:
+        """Take the next event."""
+        state = self._next.get(type(event))
+        if state is None:
+            return
+        if state is not self.state:
+            self.state = state
+            self._next = TRANSITIONS[state]
+        self._events.append(event)  # type: ignore[arg-type] - no internal event is in the table
+
+    def take(self) -> list[Event]:
+        """The events since the last call."""
+        events = self._events
+        if events:
+            self._events = []
+        return events

@@ -1,0 +1,129 @@
+"""Canonical events to the bytes of a stream."""
+
+from __future__ import annotations
+
+from typing import Final
+
+import orjson
+
+from svir_proxy.client_request import ClientRequest
+from svir_proxy.response.chunk_reader import made_up_id
+from svir_proxy.response.events import (
+    ArgumentsDelta,
+    ContentDelta,
+    Ended,
+    Event,
+    Failed,
+    Finished,
+    Identified,
+    LogprobsReported,
+    ReasoningDelta,
+    RefusalDelta,
+    ToolCallStarted,
+    UsageReported,
+)
+from svir_proxy.response.json_text import dumps
+
+KEEPALIVE: Final = b": keepalive\n\n"
+DONE: Final = b"data: [DONE]\n\n"
+
+_TAIL: Final = b'},"logprobs":null,"finish_reason":null}]}\n\n'
+_KEYS: Final[dict[type, bytes]] = {
+    ContentDelta: b'"content":',
+    ReasoningDelta: b'"reasoning_content":',
+    RefusalDelta: b'"refusal":',
+}
+
+
+class SSEWriter:
+    """Writes one answer as a stream of chunks.
+
+    `open` writes the chunk with the role, before anything else; `write` what an event says, ``b""`` where it says
+    nothing to a client. The identity that `open` finds is the whole stream's.
+    """
+
+    __slots__ = ("_frame", "_head", "_identity", "_logprobs", "_request")
+
+    def __init__(self, request: ClientRequest) -> None:
+        self._request = request
+        self._identity = Identified(made_up_id(request), request.received, request.model or "unknown")
+        self._frame = b""  # a chunk up to its choices
+        self._head = b""  # a chunk up to the inside of its delta
+        self._logprobs: LogprobsReported | None = None
+
+    @property
+    def is_open(self) -> bool:
+        """Whether the stream has begun."""
+        return bool(self._frame)
+
+    def open(self) -> bytes:
+        """The first chunk."""
+        identity = self._identity
+        fields = {
+            "id": identity.id,
+            "object": "chat.completion.chunk",
+            "created": identity.created,
+            "model": identity.model,
+        }
+        if identity.system_fingerprint is not None:
+            fields["system_fingerprint"] = identity.system_fingerprint
+        if identity.service_tier is not None:
+            fields["service_tier"] = identity.service_tier
+        self._frame = b"data: " + dumps(fields)[:-1] + b',"choices":['
+        self._head = self._frame + b'{"index":0,"delta":{'
+        return self._head + b'"role":"assistant","content":""' + _TAIL
+
+    def write(self, event: Event) -> bytes:
+        """The bytes for *event*."""
+        kind = type(event)
+        key = _KEYS.get(kind)
+        if key is not None:
+            return self._delta(key + _string(event.text))  # type: ignore[union-attr] - a kind with a text
+        if kind is ArgumentsDelta:
+            return self._delta(
+                b'"tool_calls":[{"index":%d,"function":{"arguments":%b}}]' % (event.index, _string(event.text))  # type: ignore[union-attr] - its kind
+            )
+        match event:
+            case ToolCallStarted(index, identity, name):
+                function = {"name": name, "arguments": ""}
+                call = {"index": index, "id": identity, "type": "function", "function": function}
+                return self._delta(b'"tool_calls":[' + dumps(call) + b"]")
+            case Identified():
+                if not self._frame:
+                    self._identity = event
+                return b""
+            case LogprobsReported():
+                self._logprobs = event if self._logprobs is None else _joined(self._logprobs, event)
+                return b""
+            case Finished(reason):
+                return self._choice(b"}", b'"' + reason.encode() + b'"')
+            case UsageReported(usage):
+                return self._frame + b'],"usage":' + dumps(usage) + b"}\n\n" if self._request.include_usage else b""
+            case Failed(error):
+                return b"data: " + error.body() + b"\n\n"
+            case Ended():
+                return DONE
+        return b""
+
+    def _delta(self, inside: bytes) -> bytes:
+        if self._logprobs is None:
+            return self._head + inside + _TAIL
+        return self._choice(inside + b"}", b"null")
+
+    def _choice(self, rest_of_delta: bytes, reason: bytes) -> bytes:
+        logprobs, self._logprobs = self._logprobs, None
+        said = dumps({"content": logprobs.content, "refusal": logprobs.refusal}) if logprobs else b"null"
+        return self._head + rest_of_delta + b',"logprobs":' + said + b',"finish_reason":' + reason + b"}]}\n\n"
+
+
+def _string(text: str) -> bytes:
+    try:
+        return orjson.dumps(text)
+    except TypeError:
+        return dumps(text)
+
+
+def _joined(first: LogprobsReported, then: LogprobsReported) -> LogprobsReported:
+    return LogprobsReported(
+        (first.content or []) + (then.content or []) or None, (first.refusal or []) + (then.refusal or []) or None
+    )

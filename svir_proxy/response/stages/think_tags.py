@@ -1,0 +1,106 @@
+"""Reasoning that comes inside the content, between markers, made reasoning.
+
+Servers without a reasoning parser, or with it off, send ``<think>...</think>`` (llama.cpp with
+``--reasoning-format none``, vLLM without ``--reasoning-parser``), MiniMax's ``<mm:think>``, gpt-oss's Harmony channels.
+Markers can be cut anywhere. Text is kept to the byte: what stood between the markers is reasoning, the rest content. A
+closing marker without an opening one is text, unless the template is known to open the block itself (*preopened*); a
+block never closed is reasoning. Once reasoning came under a key, the server separates it, and markers are text.
+"""
+
+from __future__ import annotations
+
+import re
+from typing import Final
+
+from svir_proxy.response.events import (
+    ContentDelta,
+    Ended,
+    Failed,
+    ReasoningDelta,
+    RefusalDelta,
+    StageEvent,
+    ToolCallPiece,
+)
+from svir_proxy.response.stages.stage import Sink
+
+_CLOSERS: Final = {
+    "<think>": "</think>",
+    "<mm:think>": "</mm:think>",
+    "<seed:think>": "</seed:think>",
+    "[THINK]": "[/THINK]",
+    "<|channel|>analysis<|message|>": "<|end|>",
+}
+_HARMONY_FINAL: Final = ("<|start|>assistant<|channel|>final<|message|>", "<|channel|>final<|message|>")
+"""Harmony's markers around the answer: markup, nothing of the text."""
+_OPENERS: Final = (*_CLOSERS, *_HARMONY_FINAL)
+_OPEN: Final = re.compile("|".join(map(re.escape, sorted(_OPENERS, key=len, reverse=True))))
+_STARTS: Final = frozenset(marker[0] for marker in _OPENERS)
+_LONGEST: Final = max(map(len, _OPENERS))
+_TEXT_ENDS: Final = frozenset({ReasoningDelta, RefusalDelta, ToolCallPiece, Ended, Failed})
+"""What shows that the text before it was no unfinished marker."""
+
+
+class ThinkTags:
+    """Splits content at think markers; holds back no more than could still be one."""
+
+    __slots__ = ("_closer", "_held", "_off", "_sink")
+
+    def __init__(self, sink: Sink, *, preopened: bool = False) -> None:
+        self._sink = sink
+        self._held = ""  # the end of the text so far that may begin a marker
+        self._closer = "</think>" if preopened else ""  # what ends the block we are in; "" outside
+        self._off = False
+
+    def feed(self, event: StageEvent) -> None:
+        """Take the next event."""
+        kind = type(event)
+        if kind is ContentDelta and not self._off:
+            text = event.text  # type: ignore[union-attr] - the type is checked on the line above, once per event
+            if self._closer or self._held or "<" in text or "[" in text:
+                self._split(self._held + text)
+            else:
+                self._sink(event)
+            return
+        if kind is ReasoningDelta:
+            self._off = True
+        if self._held and kind in _TEXT_ENDS:
+            held, self._held = self._held, ""
+            self._emit(held)
+        self._sink(event)
+
+    def _emit(self, text: str) -> None:
+        if text:
+            self._sink(ReasoningDelta(text) if self._closer else ContentDelta(text))
+
+    def _split(self, text: str) -> None:
+        self._held = ""
+        at = 0
+        while True:
+            if self._closer:
+                end = text.find(self._closer, at)
+                if end < 0:
+                    keep = _possible(text, at, (self._closer,))
+                    break
+                self._emit(text[at:end])
+                at = end + len(self._closer)
+                self._closer = ""
+            else:
+                found = _OPEN.search(text, at)
+                if found is None:
+                    keep = _possible(text, at, _OPENERS)
+                    break
+                self._emit(text[at : found.start()])
+                at = found.end()
+                self._closer = _CLOSERS.get(found[0], "")
+        self._emit(text[at:keep])
+        self._held = text[keep:]
+
+
+def _possible(text: str, at: int, markers: tuple[str, ...]) -> int:
+    """Where the end of *text* may begin one of *markers*; its length where it begins none."""
+    for start in range(max(at, len(text) - _LONGEST + 1), len(text)):
+        if text[start] in _STARTS:
+            rest = text[start:]
+            if any(marker.startswith(rest) for marker in markers):
+                return start
+    return len(text)
