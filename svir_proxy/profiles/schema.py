@@ -118,7 +118,7 @@ class ResponseFacts(_Part):
     """What the same bytes mean on this server."""
 
     reasoning: Literal["field", "think_tags_preopened"] = "field"
-    """``think_tags_preopened``: the template opens the think tag, so that what comes before ``</think>`` is reasoning."""
+    """``think_tags_preopened``: the template opens the think tag: what comes before ``</think>`` is reasoning."""
     content: Literal["incremental", "cumulative"] = "incremental"
     """``cumulative``: ``delta.content`` repeats the whole text so far."""
     text_calls: bool = True

@@ -14,6 +14,7 @@ from typing import Any, Final
 
 from svir_proxy.client_request import ClientRequest
 from svir_proxy.errors import ProxyError
+from svir_proxy.response.error_words import has_error
 from svir_proxy.response.events import (
     ContentDelta,
     FilterVerdict,
@@ -27,7 +28,7 @@ from svir_proxy.response.events import (
 from svir_proxy.response.json_text import dumps, has_surrogates, safe_integer, whole_characters
 from svir_proxy.response.logprobs import read_logprobs
 from svir_proxy.response.stages.stage import Sink
-from svir_proxy.response.upstream_error import ErrorReader, has_error
+from svir_proxy.response.upstream_error import ErrorReader
 from svir_proxy.response.usage import read_usage
 
 _REASONING_KEYS: Final = ("reasoning_content", "reasoning", "thinking", "reasoning_details")
@@ -115,7 +116,8 @@ class ChunkReader:
             if logprobs:
                 self._sink(logprobs)
         reason = choice.get("finish_reason")
-        failed = isinstance(reason, str) and reason.lower() in _FAILURES
+        reason = reason if isinstance(reason, str) else ""
+        failed = reason.lower() in _FAILURES
         if failed and whole:
             # A failure that was never streamed: what the server wrote is its account of it (MLX Studio).
             said = "".join(_texts(delta)) if isinstance(delta, dict) else ""
@@ -129,7 +131,7 @@ class ChunkReader:
             self._sink(FilterVerdict())
         if failed:
             self._fail(self._errors.from_finish(reason))
-        elif isinstance(reason, str) and reason:
+        elif reason:
             self._sink(Finished(reason))
         usage = choice.get("usage")
         if usage:
@@ -253,7 +255,7 @@ def _texts(value: Any, depth: int = 0) -> Iterator[str]:
     """The texts in a typed part, in order, wherever servers nest them."""
     if isinstance(value, str):
         yield value
-    elif depth > 8:  # noqa: PLR2004 - nobody nests texts deeper
+    elif depth > 8:
         return
     elif isinstance(value, list):
         for item in value:
@@ -268,7 +270,7 @@ def _texts(value: Any, depth: int = 0) -> Iterator[str]:
 
 def _is_filtered(verdicts: Any, depth: int = 0) -> bool:
     """Whether a filter's results hold ``filtered: true`` anywhere; ``detected`` alone blocks nothing."""
-    if depth > 8:  # noqa: PLR2004 - Azure's results are four levels deep
+    if depth > 8:
         return False
     if isinstance(verdicts, dict):
         if verdicts.get("filtered") is True:

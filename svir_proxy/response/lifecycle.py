@@ -76,7 +76,7 @@ class Lifecycle:
         if state is not self.state:
             self.state = state
             self._next = TRANSITIONS[state]
-        self._events.append(event)  # type: ignore[arg-type] - no internal event is in the table
+        self._events.append(event)  # type: ignore[arg-type]  # no internal event is in the table
 
     def take(self) -> list[Event]:
         """The events since the last call."""

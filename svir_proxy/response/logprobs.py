@@ -45,5 +45,5 @@ def _token(item: Any) -> dict[str, Any] | None:
     if not isinstance(logprob, int | float) or isinstance(logprob, bool):
         return None
     raw = item.get("bytes")
-    is_bytes = isinstance(raw, list) and all(type(b) is int and 0 <= b < 256 for b in raw)  # noqa: PLR2004 - a byte
+    is_bytes = isinstance(raw, list) and all(type(b) is int and 0 <= b < 256 for b in raw)
     return {"token": item["token"], "logprob": logprob, "bytes": raw if is_bytes else None}

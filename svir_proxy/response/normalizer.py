@@ -23,7 +23,7 @@ from svir_proxy.response.stages.finish import Finish
 from svir_proxy.response.stages.stage import Sink
 from svir_proxy.response.stages.think_tags import ThinkTags
 from svir_proxy.response.stages.tool_calls import ToolCalls
-from svir_proxy.response.upstream_error import ErrorReader, has_error
+from svir_proxy.response.upstream_error import ErrorReader
 
 _DONE: Final = b"[DONE]"
 _BOM: Final = b"\xef\xbb\xbf"
@@ -71,7 +71,7 @@ class StreamNormalizer:
         self,
         request: ClientRequest,
         profile: Profile,
-        limits: Limits = Limits(),  # noqa: B008 - frozen
+        limits: Limits = Limits(),
         errors: ErrorReader | None = None,
     ) -> None:
         self._limits = limits
@@ -242,8 +242,6 @@ class StreamNormalizer:
                 self._truncated(clean)
             return
         try:
-            if isinstance(answer, list) and not has_error(answer):
-                raise Unreadable("the body is a list")
             self._reader.read(answer)
         except Unreadable as exc:
             self._fail(unreadable(str(exc)))

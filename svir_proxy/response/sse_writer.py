@@ -28,11 +28,6 @@ KEEPALIVE: Final = b": keepalive\n\n"
 DONE: Final = b"data: [DONE]\n\n"
 
 _TAIL: Final = b'},"logprobs":null,"finish_reason":null}]}\n\n'
-_KEYS: Final[dict[type, bytes]] = {
-    ContentDelta: b'"content":',
-    ReasoningDelta: b'"reasoning_content":',
-    RefusalDelta: b'"refusal":',
-}
 
 
 class SSEWriter:
@@ -75,34 +70,39 @@ class SSEWriter:
 
     def write(self, event: Event) -> bytes:
         """The bytes for *event*."""
-        kind = type(event)
-        key = _KEYS.get(kind)
-        if key is not None:
-            return self._delta(key + _string(event.text))  # type: ignore[union-attr] - a kind with a text
-        if kind is ArgumentsDelta:
-            return self._delta(
-                b'"tool_calls":[{"index":%d,"function":{"arguments":%b}}]' % (event.index, _string(event.text))  # type: ignore[union-attr] - its kind
-            )
+        # The pieces of text come first: they are all but a few of the events.
+        if isinstance(event, ContentDelta):
+            return self._delta(b'"content":' + _string(event.text))
+        if isinstance(event, ReasoningDelta):
+            return self._delta(b'"reasoning_content":' + _string(event.text))
+        if isinstance(event, ArgumentsDelta):
+            piece = b'{"index":%d,"function":{"arguments":%b}}' % (event.index, _string(event.text))
+            return self._delta(b'"tool_calls":[' + piece + b"]")
+        return self._write_rare(event)
+
+    def _write_rare(self, event: Event) -> bytes:
         match event:
             case ToolCallStarted(index, identity, name):
                 function = {"name": name, "arguments": ""}
                 call = {"index": index, "id": identity, "type": "function", "function": function}
                 return self._delta(b'"tool_calls":[' + dumps(call) + b"]")
+            case RefusalDelta(text):
+                return self._delta(b'"refusal":' + _string(text))
             case Identified():
                 if not self._frame:
                     self._identity = event
-                return b""
             case LogprobsReported():
                 self._logprobs = event if self._logprobs is None else _joined(self._logprobs, event)
-                return b""
             case Finished(reason):
-                return self._choice(b"}", b'"' + reason.encode() + b'"')
-            case UsageReported(usage):
-                return self._frame + b'],"usage":' + dumps(usage) + b"}\n\n" if self._request.include_usage else b""
+                return self._choice(b"}", dumps(reason))
+            case UsageReported(usage) if self._request.include_usage:
+                return self._frame + b'],"usage":' + dumps(usage) + b"}\n\n"
             case Failed(error):
                 return b"data: " + error.body() + b"\n\n"
             case Ended():
                 return DONE
+            case _:
+                pass
         return b""
 
     def _delta(self, inside: bytes) -> bytes:

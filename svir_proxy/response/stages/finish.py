@@ -61,24 +61,22 @@ class Finish:
 
     def feed(self, event: StageEvent) -> None:
         """Take the next event."""
-        kind = type(event)
-        if kind is ToolCallStarted:
-            self._calls = True
-            self._all_named = self._all_named and event.name == self._named_tool  # type: ignore[union-attr] - its kind
-            self._sink(event)
-        elif kind is Finished:
+        if isinstance(event, Finished):
             self.seen = True
-            self._take(canonical_reason(event.reason))  # type: ignore[union-attr] - its kind
-        elif kind is FilterVerdict:
+            self._take(canonical_reason(event.reason))
+        elif isinstance(event, FilterVerdict):
             self._take("content_filter")
-        elif kind is UsageReported:
-            self._usage = event  # type: ignore[assignment] - its kind
-        elif kind is Ended:
+        elif isinstance(event, UsageReported):
+            self._usage = event
+        elif isinstance(event, Ended):
             self._sink(Finished(self._decide()))
             if self._usage is not None:
                 self._sink(self._usage)
             self._sink(event)
         else:
+            if isinstance(event, ToolCallStarted):
+                self._calls = True
+                self._all_named = self._all_named and event.name == self._named_tool
             self._sink(event)
 
     def _take(self, reason: str) -> None:

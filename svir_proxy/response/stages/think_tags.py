@@ -36,7 +36,7 @@ _OPENERS: Final = (*_CLOSERS, *_HARMONY_FINAL)
 _OPEN: Final = re.compile("|".join(map(re.escape, sorted(_OPENERS, key=len, reverse=True))))
 _STARTS: Final = frozenset(marker[0] for marker in _OPENERS)
 _LONGEST: Final = max(map(len, _OPENERS))
-_TEXT_ENDS: Final = frozenset({ReasoningDelta, RefusalDelta, ToolCallPiece, Ended, Failed})
+_TEXT_ENDS: Final = (ReasoningDelta, RefusalDelta, ToolCallPiece, Ended, Failed)
 """What shows that the text before it was no unfinished marker."""
 
 
@@ -53,17 +53,16 @@ class ThinkTags:
 
     def feed(self, event: StageEvent) -> None:
         """Take the next event."""
-        kind = type(event)
-        if kind is ContentDelta and not self._off:
-            text = event.text  # type: ignore[union-attr] - the type is checked on the line above, once per event
+        if isinstance(event, ContentDelta) and not self._off:
+            text = event.text
             if self._closer or self._held or "<" in text or "[" in text:
                 self._split(self._held + text)
             else:
                 self._sink(event)
             return
-        if kind is ReasoningDelta:
+        if isinstance(event, ReasoningDelta):
             self._off = True
-        if self._held and kind in _TEXT_ENDS:
+        if self._held and isinstance(event, _TEXT_ENDS):
             held, self._held = self._held, ""
             self._emit(held)
         self._sink(event)

@@ -117,17 +117,16 @@ class ToolCalls:
 
     def feed(self, event: StageEvent) -> None:
         """Take the next event."""
-        kind = type(event)
-        if kind is ToolCallPiece:
-            self._piece(event)  # type: ignore[arg-type] - its kind
+        if isinstance(event, ToolCallPiece):
+            self._piece(event)
             return
-        if kind is Finished:
-            self._cut = self._cut or canonical_reason(event.reason) in ("length", "content_filter")  # type: ignore[union-attr] - its kind
-        elif kind is FilterVerdict:
+        if isinstance(event, Finished):
+            self._cut = self._cut or canonical_reason(event.reason) in ("length", "content_filter")
+        elif isinstance(event, FilterVerdict):
             self._cut = True
-        elif kind is Ended:
+        elif isinstance(event, Ended):
             self._close()
-        elif kind is Failed:
+        elif isinstance(event, Failed):
             self._release()
         self._sink(event)
 
@@ -294,7 +293,7 @@ class ToolCalls:
 
 
 def _is_placeholder(call: _Call) -> bool:
-    return call.size == 2 and not call.sent and call.text() == _PLACEHOLDER  # noqa: PLR2004 - its length
+    return call.size == 2 and not call.sent and call.text() == _PLACEHOLDER
 
 
 def is_json(text: str) -> bool:

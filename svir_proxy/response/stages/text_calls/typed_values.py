@@ -1,0 +1,69 @@
+"""The type of a value that markup does not tell: what the tool's schema says.
+
+In XML-like forms every value is plain text. Qwen's, GLM's and MiniMax's own parsers ask the schema: a value is JSON where
+the schema names another type than string and the text parses, else a string.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator, Mapping
+from typing import Any, Final
+
+from svir_proxy.response.stages.text_calls.literals import PYTHON, quoted
+
+_DEPTH: Final = 8  # of references and unions; schemas of a request can be cyclic
+
+
+def json_of_text(text: str, schema: Mapping[str, Any], key: str) -> str:
+    """The JSON text of the parameter *key* that was written as *text*; *schema* is that of all parameters."""
+    properties = schema.get("properties")
+    types = set(_types(properties.get(key), schema, _DEPTH)) if isinstance(properties, Mapping) else set()
+    bare = text.strip()
+    if "string" in types:
+        return "null" if bare == "null" and "null" in types else quoted(text)
+    if types & {"boolean", "null"}:
+        bare = PYTHON.words.get(bare, bare)
+    return json_or_string(bare, text) if types else quoted(text)
+
+
+def json_or_string(bare: str, text: str) -> str:
+    """*bare* where it is JSON, else *text* as a string."""
+    try:
+        json.loads(bare, parse_constant=_no_json)
+    except (ValueError, RecursionError):
+        return quoted(text)
+    return bare
+
+
+def _no_json(word: str) -> None:
+    raise ValueError(word)
+
+
+def _types(schema: Any, root: Mapping[str, Any], depth: int) -> Iterator[str]:
+    """The types *schema* allows, as far as it says."""
+    if not isinstance(schema, Mapping) or depth == 0:
+        return
+    kind = schema.get("type")
+    yield from (name for name in (kind if isinstance(kind, list) else [kind]) if isinstance(name, str))
+    if kind is None:
+        values = schema.get("enum")
+        if isinstance(values, list) and any(isinstance(value, str) for value in values):
+            yield "string"
+        yield from (name for key, name in (("properties", "object"), ("items", "array")) if key in schema)
+    for union in ("anyOf", "oneOf", "allOf"):
+        branches = schema.get(union)
+        for branch in branches if isinstance(branches, list) else []:
+            yield from _types(branch, root, depth - 1)
+    if "$ref" in schema:
+        yield from _types(_target(schema["$ref"], root), root, depth - 1)
+
+
+def _target(reference: Any, root: Mapping[str, Any]) -> Any:
+    """What a reference inside the same schema points at; None where it points nowhere."""
+    if not isinstance(reference, str) or not reference.startswith("#/"):
+        return None
+    target: Any = root
+    for step in reference[2:].split("/"):
+        target = target.get(step.replace("~1", "/").replace("~0", "~")) if isinstance(target, Mapping) else None
+    return target
