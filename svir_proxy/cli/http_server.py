@@ -1,0 +1,134 @@
+"""uvicorn as ``serve`` runs it: one line when it accepts, a drain on SIGTERM, and status 0 after it."""
+
+from __future__ import annotations
+
+import contextlib
+import socket
+import sys
+from importlib.util import find_spec
+from typing import TYPE_CHECKING, Any, Final
+
+import uvicorn
+from uvicorn.config import STARTUP_FAILURE
+from uvicorn.supervisors import Multiprocess
+
+from svir_proxy.cli import FAILED, OK
+from svir_proxy.cli.configuration import url
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from starlette.types import ASGIApp
+
+    from svir_proxy.settings import Settings
+
+BACKLOG: Final = 4096
+"""Connections the kernel holds before they are accepted: a burst of clients must not see a refusal."""
+
+
+class Server(uvicorn.Server):
+    """Says when it accepts, and ends as an orderly exit rather than by the signal that asked for it."""
+
+    announcement: str = ""
+
+    async def startup(self, sockets: list[socket.socket] | None = None) -> None:
+        """Start, then say so."""
+        await super().startup(sockets)
+        if self.started:
+            _announce(self.announcement)
+
+    @contextlib.contextmanager
+    def capture_signals(self) -> Iterator[None]:
+        """Take signals as requests to drain; uvicorn would raise them again afterwards."""
+        with super().capture_signals():
+            try:
+                yield
+            finally:
+                self._captured_signals.clear()
+
+
+class Supervisor(Multiprocess):
+    """Worker processes on one socket; says once that they accept."""
+
+    announcement: str = ""
+    failed: bool = False
+
+    def keep_subprocess_alive(self) -> None:
+        """Called twice a second."""
+        super().keep_subprocess_alive()
+        if self.announcement and any(process.is_ready() for process in self.processes):
+            _announce(self.announcement)
+            self.announcement = ""
+        self.failed = any(process.exitcode == STARTUP_FAILURE for process in self.processes)
+
+
+def serve(app: ASGIApp, settings: Settings) -> int:
+    """Serve *app* in this process until a signal; the result is the process's status."""
+    listener = _listen(settings)
+    if listener is None:
+        return FAILED
+    server = Server(_config(app, settings))
+    server.announcement = _where(settings, listener)
+    try:
+        server.run([listener])
+    except SystemExit:
+        # The lifespan failed; uvicorn has logged why.
+        return FAILED
+    return OK
+
+
+def serve_with_workers(factory: str, settings: Settings) -> int:
+    """Serve the application that *factory* (``module:function``) makes in each worker, until a signal."""
+    listener = _listen(settings)
+    if listener is None:
+        return FAILED
+    supervisor = Supervisor(_config(factory, settings, factory=True), [listener])
+    supervisor.announcement = _where(settings, listener)
+    supervisor.run()
+    return FAILED if supervisor.failed else OK
+
+
+def _config(app: ASGIApp | str, settings: Settings, **more: Any) -> uvicorn.Config:
+    return uvicorn.Config(
+        app,
+        workers=settings.server.workers,
+        loop="uvloop" if find_spec("uvloop") else "asyncio",
+        http="httptools",
+        ws="none",
+        lifespan="on",
+        interface="asgi3",
+        backlog=BACKLOG,
+        timeout_keep_alive=75,
+        timeout_graceful_shutdown=settings.server.drain_seconds,
+        access_log=False,
+        server_header=False,
+        date_header=False,
+        proxy_headers=False,
+        log_config=None,
+        log_level="warning",
+        **more,
+    )
+
+
+def _listen(settings: Settings) -> socket.socket | None:
+    """A listening socket; None, and one line that says why, where there can be none."""
+    host, port = settings.server.host, settings.server.port
+    try:
+        return socket.create_server(
+            (host, port),
+            family=socket.AF_INET6 if ":" in host else socket.AF_INET,
+            backlog=BACKLOG,
+            dualstack_ipv6=host == "::" and socket.has_dualstack_ipv6(),
+        )
+    except OSError as exc:
+        reason = (exc.strerror or str(exc)).lower()
+        print(f"cannot listen on {url(host, port)}: {reason}; choose another with --host or --port", file=sys.stderr)
+        return None
+
+
+def _where(settings: Settings, listener: socket.socket) -> str:
+    return f"listening on {url(settings.server.host, listener.getsockname()[1])}"
+
+
+def _announce(line: str) -> None:
+    print(line, file=sys.stderr, flush=True)
