@@ -1,0 +1,8 @@
+"""The way to the model servers: an httpx transport with connections of its own, and bodies that can be pushed."""
+
+from svir_proxy.server.transport.body import BodySink, UpstreamBody
+from svir_proxy.server.transport.decoding import Decoder, content_decoder
+from svir_proxy.server.transport.limits import TransportLimits
+from svir_proxy.server.transport.transport import BODY, UpstreamTransport
+
+__all__ = ["BODY", "BodySink", "Decoder", "TransportLimits", "UpstreamBody", "UpstreamTransport", "content_decoder"]

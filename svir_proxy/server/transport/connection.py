@@ -1,0 +1,257 @@
+"""One connection to a server: the loop's callbacks on one side, a request and its response on the other.
+
+A connection is idle, in an exchange, or closed. In an exchange `_body` is set; `_head` is set as long as the response
+head has not come. Both are cleared before anybody is told, so that a consumer may do anything from within a callback.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from typing import TYPE_CHECKING, Final, NamedTuple, Protocol, cast
+
+import httpx
+
+from svir_proxy.server.transport.body import UpstreamBody
+from svir_proxy.server.transport.parser import ResponseParser
+from svir_proxy.server.transport.sending import send, send_listening
+from svir_proxy.server.transport.waiting import within
+
+if TYPE_CHECKING:
+    from svir_proxy.server.transport.head import Outgoing
+    from svir_proxy.server.transport.limits import TransportLimits
+
+Headers = list[tuple[bytes, bytes]]
+Origin = tuple[bytes, bytes, int]
+"""Scheme, host and port."""
+
+_ONE_WRITE: Final = 64 * 1024
+"""Bytes up to which a content is copied behind its head, to leave in one segment and one system call."""
+
+
+class Home(Protocol):
+    """The pool as its connections see it."""
+
+    def opened(self, connection: Connection) -> None:
+        """The connection is there."""
+
+    def idle(self, connection: Connection) -> None:
+        """The connection may be used again."""
+
+    def lost(self, connection: Connection) -> None:
+        """The connection is no more."""
+
+
+class Answer(NamedTuple):
+    """A response whose head has come."""
+
+    status: int
+    headers: Headers
+    body: UpstreamBody
+
+
+class Connection(asyncio.Protocol):
+    """A connection to *origin*, for one exchange at a time."""
+
+    __slots__ = (
+        "_body",
+        "_congested",
+        "_drain",
+        "_head",
+        "_held",
+        "_home",
+        "_limits",
+        "_loop",
+        "_parser",
+        "_sent",
+        "_transport",
+        "closed",
+        "idle_since",
+        "origin",
+    )
+
+    def __init__(self, origin: Origin, home: Home, limits: TransportLimits) -> None:
+        self.origin = origin
+        self.idle_since = 0.0
+        self.closed = False
+        self._home = home
+        self._limits = limits
+        self._loop = asyncio.get_running_loop()
+        self._parser = ResponseParser(limits)
+        self._transport: asyncio.Transport | None = None
+        self._body: UpstreamBody | None = None
+        self._head: asyncio.Future[tuple[int, Headers]] | None = None
+        self._drain: asyncio.Future[None] | None = None
+        self._congested = self._held = self._sent = False
+
+    # for the transport
+
+    async def exchange(self, out: Outgoing, *, head_request: bool, read: float | None, write: float | None) -> Answer:
+        """Send a request and await the head of its response.
+
+        *write* bounds each wait for the server to take more, *read* the wait for the head from then on (seconds).
+        Raises ReadError, RemoteProtocolError, ReadTimeout, WriteTimeout and what `send` raises. The connection is
+        closed at once when this fails or is cancelled.
+        """
+        self._parser.start(head_request=head_request)
+        if self.closed:
+            raise httpx.RemoteProtocolError("the server closed the connection without a response")
+        body = self._body = UpstreamBody(self, self._limits.body_buffer)
+        head = self._head = self._loop.create_future()
+        self._sent = False
+        try:
+            if not isinstance(out.content, bytes):
+                self._sent = await send_listening(self, out, write, head)
+            elif out.length is None or out.length > _ONE_WRITE:
+                self._sent = await send(self, out, write)
+            else:
+                self.write(out.head + out.content)
+                self._sent = True
+            status, headers = await within(head, read, httpx.ReadTimeout, "the server sent no response in time")
+        except BaseException:
+            self._body = self._head = None
+            self.abort()
+            if head.done() and not head.cancelled():
+                head.exception()  # seen: the loop has nothing to complain about
+            raise
+        return Answer(status, headers, body)
+
+    @property
+    def heard(self) -> bool:
+        """Whether a byte of the latest response has arrived."""
+        return self._parser.started
+
+    def abort(self) -> None:
+        """Close at once, whatever is unsent or unread."""
+        self.closed = True
+        if self._transport is not None:
+            self._transport.abort()
+
+    # for the sender
+
+    @property
+    def answered(self) -> bool:
+        """The response has begun, or none will come."""
+        return self._head is None
+
+    def write(self, data: bytes | memoryview) -> None:
+        """Hand bytes to the loop."""
+        if self._transport is not None and not self.closed:
+            self._transport.write(data)
+
+    async def drained(self, seconds: float | None) -> None:
+        """Return when more may be written or `answered`; raise WriteTimeout after *seconds* of neither."""
+        while self._congested and self._head is not None:
+            self._drain = self._loop.create_future()
+            try:
+                await within(self._drain, seconds, httpx.WriteTimeout, "the server did not take the request in time")
+            finally:
+                self._drain = None
+
+    # for the body
+
+    def hold_reading(self, hold: bool) -> None:
+        """Stop or go on reading the socket."""
+        transport = self._transport
+        if hold is not self._held and transport is not None and not transport.is_closing():
+            self._held = hold
+            if hold:
+                transport.pause_reading()
+            else:
+                transport.resume_reading()
+
+    def leave(self, body: UpstreamBody) -> None:
+        """The consumer of *body* wants no more of it."""
+        if body is self._body:
+            self._settle()
+
+    # for the loop
+
+    def connection_made(self, transport: asyncio.BaseTransport) -> None:
+        """Connected, and TLS agreed upon."""
+        self._transport = cast("asyncio.Transport", transport)
+        self._home.opened(self)
+
+    def data_received(self, data: bytes) -> None:
+        """One read."""
+        body = self._body
+        if body is None:  # nothing was asked for
+            self.abort()
+            return
+        parser = self._parser
+        data = parser.feed(data)
+        if self._head is not None and parser.head_complete:
+            head, self._head = self._head, None
+            if not head.done():
+                head.set_result((parser.status, parser.headers))
+            self._wake()
+        if data:
+            body.feed(data)
+        if parser.done and body is self._body:
+            self._finish(body, parser.error)
+
+    def eof_received(self) -> None:
+        """The server has said all it will; the loop closes the connection, as nothing is left to say to it."""
+        self.closed = True
+        if self._body is not None:
+            self._parser.end_of_input()
+            self._finish(self._body, self._parser.error)
+
+    def connection_lost(self, exc: Exception | None) -> None:
+        """Closed by either side, or lost."""
+        closed_here, self.closed = self.closed, True
+        self._transport = None
+        if self._body is not None:
+            error: httpx.TransportError | None
+            if closed_here:
+                error = httpx.ReadError("the connection was closed on this side")
+            elif exc is not None:
+                error = httpx.ReadError(f"the connection to the server was lost: {exc}")
+            elif self.heard:
+                # uvloop, TLS: the connection ended without TLS saying so, which anybody on the way can do.
+                error = httpx.ReadError("the connection to the server was cut")
+            else:
+                self._parser.end_of_input()
+                error = self._parser.error
+            self._finish(self._body, error)
+        self._parser.discard()
+        self._home.lost(self)
+
+    def pause_writing(self) -> None:
+        """The server takes the request more slowly than it is sent."""
+        self._congested = True
+
+    def resume_writing(self) -> None:
+        """It has caught up."""
+        self._congested = False
+        self._wake()
+
+    # within
+
+    def _finish(self, body: UpstreamBody, error: httpx.TransportError | None) -> None:
+        """The response is over, for good or ill."""
+        head, self._head = self._head, None
+        self._settle()
+        self._wake()
+        if head is not None and not head.done():
+            head.set_exception(error or httpx.RemoteProtocolError("no response"))
+        body.end(error)
+
+    def _settle(self) -> None:
+        """End the exchange: back to the pool, or closed when anything is left of it."""
+        self._body = None
+        transport = self._transport
+        if (
+            self._parser.reusable
+            and self._sent
+            and not self.closed
+            and transport is not None
+            and transport.get_write_buffer_size() == 0
+        ):
+            self.hold_reading(False)
+            self._home.idle(self)
+        else:
+            self.abort()
+
+    def _wake(self) -> None:
+        if self._drain is not None and not self._drain.done():
+            self._drain.set_result(None)

@@ -1,0 +1,80 @@
+"""An `httpx.Request` as the bytes of its head, and what follows it.
+
+Nothing that came from a client can end a line here: a request target or a header that holds CR, LF or NUL (or
+anything else that HTTP does not allow there) is refused before a connection is taken.
+"""
+
+from __future__ import annotations
+
+import re
+from typing import TYPE_CHECKING, Final, NamedTuple
+
+import httpx
+
+if TYPE_CHECKING:
+    from collections.abc import AsyncIterable
+
+_TOKEN: Final = rb"[!#$%&'*+\-.^_`|~0-9A-Za-z]++"
+_HEAD: Final = re.compile(
+    _TOKEN + rb" [\x21-\x7e]++ HTTP/1\.1\r\n(?:" + _TOKEN + rb": [\t\x20-\x7e\x80-\xff]*+\r\n)*+\r\n"
+)
+
+
+class Outgoing(NamedTuple):
+    """A request ready to be written."""
+
+    head: bytes
+    content: bytes | AsyncIterable[bytes]
+    length: int | None
+    """Bytes of the content; None: it is sent in chunks."""
+
+
+def outgoing(request: httpx.Request) -> Outgoing:
+    """Write the head of *request* and settle how its body is framed.
+
+    Content is bytes when httpx has it all, else the stream. Raises LocalProtocolError for a head that is not valid
+    HTTP, contradictory lengths, or bytes that do not match their content-length.
+    """
+    content = _content(request)
+    parts = [request.method.encode("ascii", "replace"), b" ", request.url.raw_path, b" HTTP/1.1\r\n"]
+    lines = 2
+    length: int | None = None
+    chunked = False
+    for name, value in request.headers.raw:
+        parts += (name, b": ", value, b"\r\n")
+        lines += 1
+        if len(name) == 14 and name.lower() == b"content-length":
+            if length is not None or not value.isdigit():
+                raise httpx.LocalProtocolError("the request needs one content-length of digits")
+            length = int(value)
+        elif len(name) == 17 and name.lower() == b"transfer-encoding":
+            if chunked or value.lower() != b"chunked":
+                raise httpx.LocalProtocolError("the only transfer coding of requests is chunked")
+            chunked = True
+    if length is not None and chunked:
+        raise httpx.LocalProtocolError("the request has both a content-length and a transfer coding")
+    if isinstance(content, bytes) and not chunked:
+        if length is None and content:
+            parts.append(b"content-length: %d\r\n" % len(content))
+            lines += 1
+        elif length is not None and length != len(content):
+            raise httpx.LocalProtocolError("the request body does not have its content-length")
+        length = len(content)
+    elif length is None and not chunked:
+        parts.append(b"transfer-encoding: chunked\r\n")
+        lines += 1
+    parts.append(b"\r\n")
+    head = b"".join(parts)
+    # The pattern alone would take a smuggled line for a header of its own: so lines are counted as well.
+    if _HEAD.fullmatch(head) is None or head.count(b"\n") != lines:
+        raise httpx.LocalProtocolError("the request line or a header holds a character HTTP forbids")
+    return Outgoing(head, content, length)
+
+
+def _content(request: httpx.Request) -> bytes | AsyncIterable[bytes]:
+    try:
+        return request.content
+    except httpx.RequestNotRead:
+        if not isinstance(request.stream, httpx.AsyncByteStream):
+            raise httpx.LocalProtocolError("the request body cannot be read asynchronously") from None
+        return request.stream

@@ -1,0 +1,129 @@
+"""Connections to reuse: a stack per origin, so that taking and returning one costs the same for one or a thousand."""
+
+from __future__ import annotations
+
+import asyncio
+import ssl
+from collections import deque
+from typing import TYPE_CHECKING
+
+import httpx
+
+from svir_proxy.server.transport.connection import Connection, Origin
+
+if TYPE_CHECKING:
+    from svir_proxy.server.transport.limits import TransportLimits
+
+
+class Pool:
+    """The connections of one transport, in one event loop.
+
+    There is no upper limit: a model server queues by itself, and a proxy that queues before it hides that.
+    """
+
+    def __init__(self, ssl_context: ssl.SSLContext | None, limits: TransportLimits) -> None:
+        self._ssl_context = ssl_context
+        self._limits = limits
+        self._idle: dict[Origin, deque[Connection]] = {}
+        self._connections: set[Connection] = set()
+        self._timer: asyncio.TimerHandle | None = None
+        self._closed = False
+        self._emptied: asyncio.Future[None] | None = None
+
+    def take(self, origin: Origin) -> Connection | None:
+        """The connection that was used last, or None."""
+        stack = self._idle.get(origin)
+        limit = asyncio.get_running_loop().time() - self._limits.idle_seconds
+        while stack:
+            connection = stack.pop()
+            if not connection.closed and connection.idle_since > limit:
+                return connection
+            connection.abort()
+        return None
+
+    async def connect(self, origin: Origin, seconds: float | None) -> Connection:
+        """A new connection, TLS included. Raises ConnectError; ConnectTimeout after *seconds*."""
+        scheme, raw_host, port = origin
+        host = raw_host.decode("ascii")
+        secure = scheme == b"https"
+        loop = asyncio.get_running_loop()
+        connection = Connection(origin, self, self._limits)
+        try:
+            async with asyncio.timeout(seconds) as timer:
+                await loop.create_connection(
+                    lambda: connection,
+                    host,
+                    port,
+                    ssl=self._context() if secure else None,
+                    server_hostname=host if secure else None,
+                )
+        except BaseException as exc:
+            # An attempt that is given up may have got as far as a connection.
+            connection.abort()
+            if isinstance(exc, TimeoutError) and timer.expired():
+                raise httpx.ConnectTimeout(f"no connection to {host}:{port} within {seconds:g} s") from None
+            if isinstance(exc, (OSError, UnicodeError)):
+                raise httpx.ConnectError(f"cannot connect to {host}:{port}: {exc}") from exc
+            raise
+        return connection
+
+    async def close(self) -> None:
+        """Close every connection, those in use too, and wait until they are gone."""
+        self._closed = True
+        self._idle.clear()
+        if self._timer is not None:
+            self._timer.cancel()
+        if self._connections:
+            self._emptied = asyncio.get_running_loop().create_future()
+            for connection in self._connections:
+                connection.abort()
+            await self._emptied
+
+    # for the connections
+
+    def opened(self, connection: Connection) -> None:
+        """Keep account of *connection*."""
+        self._connections.add(connection)
+        if self._closed:
+            connection.abort()
+
+    def idle(self, connection: Connection) -> None:
+        """Keep *connection* for a while."""
+        if self._closed:
+            connection.abort()
+            return
+        loop = asyncio.get_running_loop()
+        stack = self._idle.get(connection.origin)
+        if stack is None:
+            stack = self._idle[connection.origin] = deque()
+        connection.idle_since = loop.time()
+        stack.append(connection)
+        if len(stack) > self._limits.idle_connections:
+            stack.popleft().abort()
+        if self._timer is None:
+            self._timer = loop.call_later(self._limits.idle_seconds, self._expire)
+
+    def lost(self, connection: Connection) -> None:
+        """Forget *connection*; in its stack it is passed over."""
+        self._connections.discard(connection)
+        if self._emptied is not None and not self._connections and not self._emptied.done():
+            self._emptied.set_result(None)
+
+    def _expire(self) -> None:
+        """Close what has been idle for too long, then sleep until the next one is."""
+        loop = asyncio.get_running_loop()
+        limit = loop.time() - self._limits.idle_seconds
+        oldest = None
+        for stack in self._idle.values():
+            while stack and (stack[0].closed or stack[0].idle_since <= limit):
+                stack.popleft().abort()
+            if stack and (oldest is None or stack[0].idle_since < oldest):
+                oldest = stack[0].idle_since
+        self._timer = None
+        if oldest is not None:
+            self._timer = loop.call_at(oldest + self._limits.idle_seconds, self._expire)
+
+    def _context(self) -> ssl.SSLContext:
+        if self._ssl_context is None:
+            self._ssl_context = httpx.create_ssl_context()
+        return self._ssl_context

@@ -1,0 +1,87 @@
+"""httpx's interface to the project's own connections.
+
+httpx objects stay the interface, so that `httpx.MockTransport` serves in tests and the stock transport where a proxy
+must be passed; httpcore itself is out of the way, because the price of a request there grows with the number of open
+connections.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final
+
+import httpx
+
+from svir_proxy.server.transport.head import outgoing
+from svir_proxy.server.transport.limits import TransportLimits
+from svir_proxy.server.transport.pool import Pool
+
+if TYPE_CHECKING:
+    import ssl
+
+    from svir_proxy.server.transport.connection import Answer
+
+BODY: Final = "upstream_body"
+"""The response extension that holds its `UpstreamBody`."""
+
+_PORTS: Final = {b"http": 80, b"https": 443}
+
+
+class UpstreamTransport(httpx.AsyncBaseTransport):
+    """HTTP/1.1 to model servers. One event loop; `aclose` in the end.
+
+    Limits of time come from ``request.extensions["timeout"]``: *connect* (with TLS), *write* (each wait for the server
+    to take more of the request), *read* (the wait for the response head, from the last byte of the request on).
+    *pool* means nothing here. The body has no limit of time: only its consumer knows what silence means.
+
+    ``response.stream`` and ``response.extensions["upstream_body"]`` are one `UpstreamBody`. Its bytes are as sent: a
+    content-encoding is the consumer's to undo (`content_decoder`), which httpx's own ``aread`` and ``aiter_bytes`` do
+    without a bound.
+
+    Bytes contents go over kept-alive connections, and once more over a new one when the server had closed the old one
+    before it answered. Streams cannot be sent again, so each gets a new connection.
+
+    Raises httpx's ConnectError, ConnectTimeout, WriteTimeout, ReadTimeout, ReadError (connection lost),
+    RemoteProtocolError, LocalProtocolError, UnsupportedProtocol. Their texts never quote a header or a body.
+    """
+
+    def __init__(self, *, ssl_context: ssl.SSLContext | None = None, limits: TransportLimits | None = None) -> None:
+        """*ssl_context*: for other authorities than httpx's, or a client certificate; None verifies as httpx does."""
+        self._pool = Pool(ssl_context, limits or TransportLimits())
+
+    async def handle_async_request(self, request: httpx.Request) -> httpx.Response:
+        """Send *request*; the response comes with its head, its body as it arrives. Close the response."""
+        try:
+            answer = await self._answer(request)
+        except httpx.RequestError as exc:
+            exc.request = request
+            raise
+        return httpx.Response(
+            answer.status,
+            headers=answer.headers,
+            stream=answer.body,
+            extensions={BODY: answer.body},
+            request=request,
+        )
+
+    async def aclose(self) -> None:
+        """Close all connections; responses that are being read end with ReadError."""
+        await self._pool.close()
+
+    async def _answer(self, request: httpx.Request) -> Answer:
+        url = request.url
+        scheme = url.raw_scheme
+        if scheme not in _PORTS:
+            raise httpx.UnsupportedProtocol("only http and https can be spoken")
+        out = outgoing(request)
+        origin = (scheme, url.raw_host, url.port or _PORTS[scheme])
+        timeout = request.extensions.get("timeout") or {}
+        read, write = timeout.get("read"), timeout.get("write")
+        head_request = request.method == "HEAD"
+        if isinstance(out.content, bytes) and (kept := self._pool.take(origin)) is not None:
+            try:
+                return await kept.exchange(out, head_request=head_request, read=read, write=write)
+            except (httpx.ReadError, httpx.RemoteProtocolError):
+                if kept.heard:
+                    raise
+        fresh = await self._pool.connect(origin, timeout.get("connect"))
+        return await fresh.exchange(out, head_request=head_request, read=read, write=write)
