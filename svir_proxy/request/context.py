@@ -1,0 +1,61 @@
+"""What a rewrite may look at beside the body, and where it says what it changed."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from svir_proxy.client_request import Body, ClientRequest
+from svir_proxy.profiles.schema import Fact, Profile
+
+
+@dataclass(frozen=True, slots=True)
+class Context:
+    """One request on its way to one backend.
+
+    Attributes:
+        request: What the client asked.
+        profile: What the backend's server does.
+        model: The server's id of the model.
+        learned: Optional fields this backend was seen to reject for this model.
+        notes: What was changed, in order; see `note`.
+    """
+
+    request: ClientRequest
+    profile: Profile
+    model: str
+    learned: frozenset[str] = frozenset()
+    notes: list[str] = field(default_factory=list)
+
+    def note(self, text: str) -> None:
+        """Tell a change: ``what=how``, without blanks or commas; a change is told once."""
+        if text not in self.notes:
+            self.notes.append(text)
+
+    def optional(self, name: str) -> Fact:
+        """What the server does with an optional top-level field."""
+        return "rejected" if name in self.learned else self.profile.request.optional_fields.get(name, "unknown")
+
+
+Rewrite = Callable[[Body, Context], Body]
+"""Returns the same object when it has nothing to do and never mutates it; may raise ProxyError to refuse."""
+
+
+def without(body: Body, *names: str) -> Body:
+    """*body* without the top-level keys *names*."""
+    return {key: value for key, value in body.items() if key not in names}
+
+
+def with_values(body: Body, values: Mapping[str, Any]) -> Body:
+    """*body* with top-level *values* set; everything else is shared."""
+    return {**body, **values}
+
+
+def map_messages(body: Body, change: Callable[[dict[str, Any]], dict[str, Any]]) -> Body:
+    """*body* with each message changed; the same object when *change* returned every message as it was."""
+    messages = body["messages"]
+    changed = [change(message) for message in messages]
+    if all(new is old for new, old in zip(changed, messages, strict=True)):
+        return body
+    return with_values(body, {"messages": changed})

@@ -1,0 +1,1 @@
+"""One file a rewrite; `svir_proxy.request.pipeline` has their order."""

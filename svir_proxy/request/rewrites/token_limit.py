@@ -1,0 +1,24 @@
+"""The output limit under the name this server reads.
+
+OpenAI's newer models refuse ``max_tokens``; strict servers refuse ``max_completion_tokens``; others ignore one of them,
+and an ignored limit is an answer without end. Where a client sends both, ``max_completion_tokens`` is the one it means.
+"""
+
+from __future__ import annotations
+
+from typing import Final
+
+from svir_proxy.client_request import Body
+from svir_proxy.request.context import Context, with_values, without
+
+_NAMES: Final = ("max_completion_tokens", "max_tokens")
+
+
+def name_token_limit(body: Body, context: Context) -> Body:
+    """Keep one limit, under the server's name for it."""
+    wanted = context.profile.request.max_tokens_field
+    given = [name for name in _NAMES if name in body]
+    if not given or wanted == "both" or given == [wanted]:
+        return body
+    context.note(f"max_tokens={wanted}")
+    return with_values(without(body, *_NAMES), {wanted: body[given[0]]})
