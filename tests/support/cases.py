@@ -37,7 +37,7 @@ def profile_of(server: str) -> str:
     return _PROFILES.get(server.lower(), "generic")
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, eq=False)
 class Case:
     """One recorded exchange.
 
@@ -82,7 +82,7 @@ class Case:
         return {key: value for key, value in (self.meta.get("backend") or {}).items() if key != "profile"}
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, eq=False)
 class ModelList:
     """A recorded answer to ``GET /v1/models``: its file's name and content."""
 

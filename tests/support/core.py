@@ -5,8 +5,6 @@ from __future__ import annotations
 from functools import cache
 from typing import TYPE_CHECKING, Final
 
-import orjson
-
 from svir_proxy.client_request import ClientRequest
 from svir_proxy.errors import ProxyError
 from svir_proxy.profiles.loader import builtin_names, load_profile
@@ -17,10 +15,12 @@ from svir_proxy.response.events import (
     Ended,
     Event,
     Failed,
+    Identified,
     ReasoningDelta,
     RefusalDelta,
     ToolCallStarted,
 )
+from svir_proxy.response.json_text import dumps
 from svir_proxy.response.normalizer import Limits, State, StreamNormalizer
 from svir_proxy.response.sse_writer import SSEWriter
 from tests.dialect import check_dialect
@@ -100,7 +100,12 @@ def violations(request: ClientRequest, events: list[Event]) -> list[str]:
 def written(request: ClientRequest, events: list[Event]) -> bytes:
     """The stream a client gets."""
     writer = SSEWriter(request)
-    return writer.open() + b"".join(writer.write(event) for event in events)
+    stream = b""
+    for event in events:
+        if not writer.is_open and not isinstance(event, Identified):
+            stream += writer.open()
+        stream += writer.write(event)
+    return stream
 
 
 def folded(request: ClientRequest, events: list[Event]) -> bytes:
@@ -108,7 +113,7 @@ def folded(request: ClientRequest, events: list[Event]) -> bytes:
     folder = CompletionFolder(request)
     for event in events:
         folder.feed(event)
-    return orjson.dumps(folder.completion())
+    return dumps(folder.completion())
 
 
 def _differences(streamed: dict[str, object], plain: dict[str, object]) -> list[str]:

@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING, Any
 
 import httpx
 import uvicorn
-
 from svir_proxy.server.app import create_app
+
 from svir_proxy.settings import Settings
 from tests.support.judge import UPSTREAM_KEY, Seen
 
