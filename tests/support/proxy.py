@@ -35,7 +35,17 @@ def settings_for(
 @asynccontextmanager
 async def running_proxy(settings: Settings) -> AsyncIterator[str]:
     """The proxy, listening; gives its base URL without ``/v1``."""
-    config = uvicorn.Config(create_app(settings), lifespan="on", log_config=None, access_log=False)
+    config = uvicorn.Config(
+        create_app(settings),
+        http="httptools",
+        ws="none",
+        lifespan="on",
+        interface="asgi3",
+        server_header=False,
+        date_header=False,
+        access_log=False,
+        log_config=None,
+    )
     server = _Server(config)
     listener = socket.create_server(("127.0.0.1", 0))
     serving = asyncio.create_task(server.serve([listener]))
