@@ -32,7 +32,8 @@ _OVERFLOW_CODES: Final = frozenset(
     }
 )
 _MODEL_WORDS: Final = re.compile(
-    r"\bmodel\b.{0,80}?(?:not (?:found|exist|available|loaded|installed|supported)|does ?n.t exist|does not exist|unknown)"
+    r"\bmodel\b.{0,80}?(?:not (?:found|exist|available|loaded|installed|supported)"
+    r"|does ?n.t exist|does not exist|unknown)"
     r"|(?:no such|unknown|invalid) model|model_not_found|no models? (?:are )?loaded|invalid model identifier"
     r"|deployment.{0,60}(?:does not exist|not found)|cached snapshot folder|repository not found"
     r"|repo(?:sitory)? id must|is not a local folder",

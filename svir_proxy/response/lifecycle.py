@@ -5,6 +5,7 @@ from __future__ import annotations
 from enum import Enum
 from typing import Final
 
+from svir_proxy.errors import ProxyError
 from svir_proxy.response.events import (
     ArgumentsDelta,
     ContentDelta,
@@ -61,12 +62,14 @@ TRANSITIONS: Final[dict[State, dict[type, State]]] = {
 class Lifecycle:
     """The end of the stages: collects the events that may leave the core."""
 
-    __slots__ = ("_events", "_next", "state")
+    __slots__ = ("_events", "_next", "error", "state")
 
     def __init__(self) -> None:
         self.state = State.WAITING
         self._next = TRANSITIONS[State.WAITING]
         self._events: list[Event] = []
+        self.error: ProxyError | None = None
+        """Why the answer failed, if it did."""
 
     def feed(self, event: StageEvent) -> None:
         """Take the next event."""
@@ -76,6 +79,8 @@ class Lifecycle:
         if state is not self.state:
             self.state = state
             self._next = TRANSITIONS[state]
+            if isinstance(event, Failed):
+                self.error = event.error
         self._events.append(event)  # type: ignore[arg-type]  # no internal event is in the table
 
     def take(self) -> list[Event]:

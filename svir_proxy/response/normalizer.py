@@ -90,6 +90,11 @@ class StreamNormalizer:
         """How far the answer is."""
         return self._lifecycle.state
 
+    @property
+    def error(self) -> ProxyError | None:
+        """Why the answer failed, if it did."""
+        return self._lifecycle.error
+
     def receive_data(self, data: bytes) -> list[Event]:
         """The events that *data* completes."""
         if self._lifecycle.state not in OVER:
@@ -100,6 +105,12 @@ class StreamNormalizer:
         """The events that the end of the body completes; call it once. *clean*: the HTTP body ended properly."""
         if self._lifecycle.state not in OVER:
             self._end(clean)
+        return self._lifecycle.take()
+
+    def fail(self, error: ProxyError) -> list[Event]:
+        """The events of an answer that ends here for a reason outside of it: a time limit, a shutdown."""
+        if self._lifecycle.state not in OVER:
+            self._fail(error)
         return self._lifecycle.take()
 
     # ----------------------------------------------------------------- what kind of body it is

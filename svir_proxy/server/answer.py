@@ -1,0 +1,173 @@
+"""The client's side of an answer: a stream that begins with its first output, or one whole completion."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable, Sequence
+from typing import Final, Protocol
+
+from starlette.types import Send
+
+from svir_proxy.client_request import ClientRequest
+from svir_proxy.errors import ProxyError
+from svir_proxy.response.completion import CompletionFolder
+from svir_proxy.response.events import Event, Failed, Finished, Noted
+from svir_proxy.response.json_text import dumps
+from svir_proxy.response.lifecycle import OUTPUT
+from svir_proxy.response.sse_writer import KEEPALIVE, SSEWriter
+from svir_proxy.server.sender import Sender
+from svir_proxy.server.transport import UpstreamBody
+from svir_proxy.settings import StreamingSettings
+
+Headers = list[tuple[bytes, bytes]]
+
+_STREAM_HEADERS: Final[Headers] = [
+    (b"content-type", b"text/event-stream; charset=utf-8"),
+    (b"cache-control", b"no-cache"),
+    (b"x-accel-buffering", b"no"),
+]
+_BEGINNING: Final = (*OUTPUT, Finished)
+"""What a stream begins with: output, or the end of an answer that has none."""
+
+
+class Answer(Protocol):
+    """Where the events of an answer go."""
+
+    has_output: bool
+    """Whether any output came: after that nothing can be asked again."""
+
+    def take(self, events: Sequence[Event]) -> None:
+        """Take the next events. A failure among them is the caller's to tell."""
+
+    def tick(self, now: float) -> float:
+        """Do what is due at *now* (time of the loop); returns when to call again."""
+
+    def begin_source(self, body: UpstreamBody) -> None:
+        """The events come from *body* from now on; it is held back when the client falls behind."""
+
+    def end_source(self) -> None:
+        """No more events come from the body."""
+
+
+class StreamedAnswer:
+    """An answer as a stream. Nothing is sent before the first output, or ``commit_after`` without any.
+
+    *head* gives the headers beside those of a stream, asked for when it begins.
+    """
+
+    def __init__(
+        self, request: ClientRequest, send: Send, head: Callable[[], Headers], settings: StreamingSettings
+    ) -> None:
+        self._writer = SSEWriter(request)
+        self._sender = Sender(send, self._hold, self._let_go)
+        self._head = head
+        self._keepalive = settings.keepalive
+        self._loop = asyncio.get_running_loop()
+        self._wrote_at = self._loop.time()
+        self._commit_at = self._wrote_at + settings.commit_after
+        self._body: UpstreamBody | None = None
+        self.committed = False
+        """Whether the client has seen anything: after that a failure has no status of its own."""
+        self.has_output = False
+        self.notes: list[str] = []
+        """What was odd about the answer."""
+
+    def begin_source(self, body: UpstreamBody) -> None:
+        """The events come from *body* from now on."""
+        self._body = body
+
+    def end_source(self) -> None:
+        """No more events come from the body."""
+        self._body = None
+
+    def take(self, events: Sequence[Event]) -> None:
+        """Write *events*, all in one message; those that are no output wait for the stream to begin."""
+        out = []
+        for event in events:
+            if not self.has_output and isinstance(event, _BEGINNING):
+                self.has_output = True
+                if not self.committed:
+                    out.append(self._begin())
+            if isinstance(event, Noted):
+                self.notes.append(event.note)
+            elif not isinstance(event, Failed):
+                out.append(self._writer.write(event))
+        data = out[0] if len(out) == 1 else b"".join(out)
+        if data:
+            self._write(data)
+
+    def fail(self, error: ProxyError) -> None:
+        """The last event of a stream that has begun and failed."""
+        self._write(self._writer.write(Failed(error)))
+
+    def tick(self, now: float) -> float:
+        """Begin without output when that is due, then keep the connection alive."""
+        if not self.committed:
+            if now < self._commit_at:
+                return self._commit_at
+            self._write(self._begin())
+        elif now >= self._wrote_at + self._keepalive:
+            self._write(KEEPALIVE)
+        return self._wrote_at + self._keepalive
+
+    async def end(self) -> None:
+        """End the HTTP body, and wait until the client has all of it."""
+        self._sender.send({"type": "http.response.body", "body": b"", "more_body": False})
+        await self._sender.drained()
+
+    def abandon(self) -> None:
+        """The client is gone, or the proxy is: say so as far as anybody listens."""
+        if self.committed:
+            self.fail(ProxyError("upstream_unavailable", "The proxy was stopped before the answer was complete."))
+            self._sender.send({"type": "http.response.body", "body": b"", "more_body": False})
+        self._sender.cancel()
+
+    def _begin(self) -> bytes:
+        self.committed = True
+        self._sender.send({"type": "http.response.start", "status": 200, "headers": _STREAM_HEADERS + self._head()})
+        return self._writer.open()
+
+    def _write(self, data: bytes) -> None:
+        self._wrote_at = self._loop.time()
+        self._sender.send({"type": "http.response.body", "body": data, "more_body": True})
+
+    def _hold(self) -> None:
+        if self._body is not None:
+            self._body.pause()
+
+    def _let_go(self) -> None:
+        if self._body is not None:
+            self._body.resume()
+
+
+class WholeAnswer:
+    """An answer as one ``chat.completion``; the client sees nothing before it is whole."""
+
+    def __init__(self, request: ClientRequest) -> None:
+        self._folder = CompletionFolder(request)
+        self.has_output = False
+        self.notes: list[str] = []
+        """What was odd about the answer."""
+
+    def begin_source(self, body: UpstreamBody) -> None:
+        """Nothing is ever held back: the answer is gathered, within its limits."""
+
+    def end_source(self) -> None:
+        """As `begin_source`."""
+
+    def take(self, events: Sequence[Event]) -> None:
+        """Gather *events*."""
+        for event in events:
+            self._folder.feed(event)
+            if isinstance(event, _BEGINNING):
+                self.has_output = True
+            elif isinstance(event, Noted):
+                self.notes.append(event.note)
+
+    def tick(self, now: float) -> float:
+        """Nothing is ever due."""
+        return now + 3600
+
+    def body(self) -> bytes:
+        """The completion as JSON."""
+        return dumps(self._folder.completion())

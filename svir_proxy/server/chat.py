@@ -1,0 +1,162 @@
+"""``POST /v1/chat/completions``: the request down, the answer back."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import time
+import uuid
+from typing import Final
+
+from starlette.types import Receive, Scope, Send
+
+from svir_proxy.client_request import Body, ClientRequest
+from svir_proxy.errors import ProxyError
+from svir_proxy.request import rewrite_request
+from svir_proxy.request.retry import plan_retry, without_fields
+from svir_proxy.response.normalizer import StreamNormalizer
+from svir_proxy.server.answer import Answer, StreamedAnswer, WholeAnswer
+from svir_proxy.server.catalog import Catalog, Route
+from svir_proxy.server.client_watch import ClientWatch
+from svir_proxy.server.http import Headers, header, internal_error, read_body, send_body
+from svir_proxy.server.learned import Learned
+from svir_proxy.server.reception import Reception, Watch
+from svir_proxy.server.request_log import RequestLog
+from svir_proxy.settings import Settings
+
+_LOGGER: Final = logging.getLogger("svir_proxy")
+_JSON: Final = ("application/json", "text/json")
+
+
+class Chat:
+    """The route. Raises ProxyError for an answer that has not begun, ClientGone where nobody waits for one."""
+
+    def __init__(self, settings: Settings, catalog: Catalog, learned: Learned) -> None:
+        self._settings = settings
+        self._catalog = catalog
+        self._learned = learned
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send, headers: Headers, log: RequestLog) -> None:
+        """Answer one request; *headers* go with the answer, whatever it is."""
+        check_media_type(scope)
+        raw = await read_body(scope, receive, self._settings.server.max_request_bytes)
+        request = ClientRequest.from_json(raw, id=uuid.uuid4().hex[:24], received=int(time.time()))
+        del raw
+        log.model, log.stream = request.model, request.stream
+        async with ClientWatch(receive) as client:
+            route = await self._catalog.route(request.model)
+            log.backend = route.upstream.name
+            headers.append((b"x-svir-backend", route.upstream.name.encode("latin-1")))
+            exchange = Exchange(request, route, self._learned)
+            if request.stream:
+                await self._stream(exchange, client, send, headers, log)
+            else:
+                await self._whole(exchange, client, send, headers, log)
+
+    async def _stream(
+        self, exchange: Exchange, client: ClientWatch, send: Send, headers: Headers, log: RequestLog
+    ) -> None:
+        def head() -> Headers:
+            return [*headers, *_told(exchange.notes)]
+
+        answer = StreamedAnswer(exchange.request, send, head, self._settings.streaming)
+        try:
+            log.error = await exchange.run(answer)
+        except asyncio.CancelledError:
+            answer.abandon()
+            raise
+        except Exception:
+            if not answer.committed:
+                raise
+            _LOGGER.exception("request %s failed in the proxy itself", log.id)
+            log.error = internal_error(log.id)
+        log.notes = (*exchange.notes, *answer.notes)
+        if log.error is not None:
+            if not answer.committed:
+                raise log.error
+            answer.fail(log.error)
+        log.status = 200
+        client.release()
+        await answer.end()
+
+    async def _whole(
+        self, exchange: Exchange, client: ClientWatch, send: Send, headers: Headers, log: RequestLog
+    ) -> None:
+        answer = WholeAnswer(exchange.request)
+        log.error = await exchange.run(answer)
+        log.notes = (*exchange.notes, *answer.notes)
+        if log.error is not None:
+            raise log.error
+        log.status = 200
+        client.release()
+        await send_body(send, 200, answer.body(), [*headers, *_told(log.notes)])
+
+
+class Exchange:
+    """One client request and what is asked upstream for it: once, and once more without what was rejected."""
+
+    def __init__(self, request: ClientRequest, route: Route, learned: Learned) -> None:
+        self.request = request
+        self._route = route
+        self._learned = learned
+        known = learned.rejected(route.upstream.name, route.model)
+        rewritten = rewrite_request(request, route.upstream.profile, route.model, known)
+        self._body = rewritten.body
+        self.notes = rewritten.notes
+        """What was changed in the request."""
+
+    async def run(self, answer: Answer) -> ProxyError | None:
+        """Fill *answer*; the error where it is not whole."""
+        upstream = self._route.upstream
+        watch = Watch(answer, upstream.backend.timeouts)
+        watch.start()
+        try:
+            error = await self._ask(self._body, answer, watch)
+            if error is None or answer.has_output:
+                return error
+            left_out = plan_retry(self._body, error, upstream.profile)
+            if not left_out:
+                return error
+            self.notes = (*self.notes, *(f"retry.drop={name}" for name in sorted(left_out)))
+            error = await self._ask(without_fields(self._body, left_out), answer, watch)
+            if error is None:
+                self._learned.learn(upstream.name, self._route.model, left_out)
+            return error
+        finally:
+            watch.stop()
+
+    async def _ask(self, body: Body, answer: Answer, watch: Watch) -> ProxyError | None:
+        upstream = self._route.upstream
+        errors = upstream.error_reader(self.request)
+        try:
+            response = await upstream.chat(body, self._route.model)
+            if not response.is_success:
+                return await upstream.read_error(response, errors)
+            pushed = upstream.body(response)
+            try:
+                decoder = upstream.decoder(response)
+            except ProxyError:
+                pushed.close()
+                raise
+        except ProxyError as error:
+            return error
+        normalizer = StreamNormalizer(self.request, upstream.profile, upstream.normalizer_limits, errors)
+        return await Reception(normalizer, answer, watch, decoder).receive(pushed)
+
+
+def check_media_type(scope: Scope) -> None:
+    """Only JSON: what a browser may send without asking (text/plain, forms) is no request to a model."""
+    media = header(scope, b"content-type").partition(";")[0].strip().lower()
+    if media not in _JSON and not media.endswith("+json"):
+        said = f"not {media!r}" if media else "and the request has none"
+        raise ProxyError("unsupported_media_type", f"The content-type must be application/json, {said}.")
+    encoding = header(scope, b"content-encoding").lower()
+    if encoding not in ("", "identity"):
+        raise ProxyError(
+            "unsupported_media_type", f"The content-encoding {encoding!r} is not read; send the body as it is."
+        )
+
+
+def _told(notes: tuple[str, ...]) -> Headers:
+    """The header that tells what was changed."""
+    return [(b"x-svir-rewrites", ", ".join(notes).encode("latin-1", "replace"))] if notes else []

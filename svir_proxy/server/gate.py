@@ -1,0 +1,64 @@
+"""Who gets in: the Host a browser may use, and the proxy's own keys. Neither is ever passed on."""
+
+from __future__ import annotations
+
+import hashlib
+import hmac
+from typing import Final
+
+from starlette.types import Scope
+
+from svir_proxy.errors import ProxyError
+from svir_proxy.server.http import header
+from svir_proxy.settings import Settings
+
+_OPEN_PATHS: Final = frozenset({"/healthz", "/readyz"})
+
+
+class Gate:
+    """Lets a request in or raises ProxyError."""
+
+    def __init__(self, settings: Settings) -> None:
+        self._keys = settings.auth.hashed()
+        self._hosts = settings.server.accepted_hosts
+
+    def enter(self, scope: Scope) -> str | None:
+        """The name of the key that was shown; None where the proxy is open."""
+        self._check_host(scope)
+        if not self._keys or scope["path"] in _OPEN_PATHS:
+            return None
+        return self._check_key(scope)
+
+    def _check_host(self, scope: Scope) -> None:
+        """Refuse names that only a web page would use for this machine (DNS rebinding)."""
+        if self._hosts is None:
+            return
+        host = header(scope, b"host").lower()
+        name = host if host.endswith("]") else host.rpartition(":")[0] or host
+        if name not in self._hosts:
+            raise ProxyError(
+                "forbidden_host",
+                f"The Host {name!r} is not a name of this proxy; list it under server.allowed_hosts to allow it.",
+            )
+
+    def _check_key(self, scope: Scope) -> str:
+        shown = _shown_key(scope)
+        if not shown:
+            raise ProxyError(
+                "invalid_api_key", "No API key was given. Send one of the proxy's keys as 'Authorization: Bearer KEY'."
+            )
+        digest = hashlib.sha256(shown.encode("latin-1")).digest()
+        found = None
+        for name, known in self._keys:  # all of them, whichever matches, so that time tells nothing
+            if hmac.compare_digest(digest, known):
+                found = name
+        if found is None:
+            raise ProxyError("invalid_api_key", "The API key is not one of this proxy's keys (auth.keys).")
+        return found
+
+
+def _shown_key(scope: Scope) -> str:
+    scheme, _, token = header(scope, b"authorization").partition(" ")
+    if scheme.lower() == "bearer":
+        return token.strip()
+    return header(scope, b"x-api-key") or header(scope, b"api-key")

@@ -1,0 +1,77 @@
+"""Small pieces of HTTP that every route shares: the body of a request, JSON answers, the error envelope."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Any
+
+from starlette.types import Receive, Scope, Send
+
+from svir_proxy.errors import ProxyError
+from svir_proxy.response.json_text import dumps
+
+Headers = list[tuple[bytes, bytes]]
+
+
+class ClientGone(Exception):  # noqa: N818 - what happened, not a fault
+    """The client closed the connection; there is nobody to answer."""
+
+
+def header(scope: Scope, name: bytes) -> str:
+    """The first header *name* (lower case) of a request, ``""`` where there is none."""
+    for key, value in scope["headers"]:
+        if key == name:
+            return str(value.decode("latin-1"))
+    return ""
+
+
+async def read_body(scope: Scope, receive: Receive, limit: int) -> bytes | bytearray:
+    """The whole body of a request; raises ProxyError past *limit* bytes, ClientGone when the client leaves."""
+    declared = header(scope, b"content-length")
+    if declared.isdecimal() and int(declared[:20]) > limit:
+        raise _too_large(limit)
+    message = await receive()
+    if message["type"] == "http.disconnect":
+        raise ClientGone
+    body = message.get("body", b"")
+    if not message.get("more_body", False):
+        if len(body) > limit:
+            raise _too_large(limit)
+        return bytes(body)
+    whole = bytearray(body)
+    while message.get("more_body", False):
+        message = await receive()
+        if message["type"] == "http.disconnect":
+            raise ClientGone
+        whole += message.get("body", b"")
+        if len(whole) > limit:
+            raise _too_large(limit)
+    return whole
+
+
+async def send_body(send: Send, status: int, body: bytes, headers: Iterable[tuple[bytes, bytes]]) -> None:
+    """A whole JSON answer."""
+    head = [(b"content-type", b"application/json"), (b"content-length", b"%d" % len(body)), *headers]
+    await send({"type": "http.response.start", "status": status, "headers": head})
+    await send({"type": "http.response.body", "body": body, "more_body": False})
+
+
+async def send_json(send: Send, status: int, value: Any, headers: Iterable[tuple[bytes, bytes]]) -> None:
+    """*value* as a whole JSON answer."""
+    await send_body(send, status, dumps(value), headers)
+
+
+async def send_error(send: Send, error: ProxyError, headers: Iterable[tuple[bytes, bytes]]) -> None:
+    """*error* in the envelope."""
+    await send_body(send, error.status, error.body(), [*headers, *error.headers()])
+
+
+def internal_error(request_id: str) -> ProxyError:
+    """The error for a fault of the proxy itself, whose reason is in its log."""
+    return ProxyError("internal_error", f"The proxy failed; its log has the reason under {request_id}.")
+
+
+def _too_large(limit: int) -> ProxyError:
+    return ProxyError(
+        "request_too_large", f"The request body is larger than {limit} bytes (server.max_request_bytes of the proxy)."
+    )

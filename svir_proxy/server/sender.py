@@ -1,0 +1,108 @@
+"""ASGI messages sent from callbacks of the loop, without a task per message.
+
+The ``send`` of an ASGI server is a coroutine that usually never waits; driven by hand it costs a function call, where
+a task costs a switch of the loop. When it does wait - the client is slower than the model - a task finishes it, and
+what comes meanwhile is queued; the owner is told to hold the upstream back, so the queue stays as short as one read. A
+server whose ``send`` is no plain coroutine gets such a task for every message.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import types
+from collections import deque
+from collections.abc import Callable, Coroutine, Generator
+from typing import Any
+
+from starlette.types import Message, Send
+
+from svir_proxy.server.http import ClientGone
+
+
+class Sender:
+    """Sends the messages of one response, in order.
+
+    *on_blocked* and *on_free* are called when the client falls behind and when it has caught up.
+    """
+
+    __slots__ = ("_broken", "_loop", "_on_blocked", "_on_free", "_pump", "_queue", "_send")
+
+    def __init__(self, send: Send, on_blocked: Callable[[], None], on_free: Callable[[], None]) -> None:
+        self._send = send
+        self._loop = asyncio.get_running_loop()
+        self._on_blocked = on_blocked
+        self._on_free = on_free
+        self._queue: deque[Message] = deque()
+        self._pump: asyncio.Task[None] | None = None
+        self._broken: BaseException | None = None
+
+    def send(self, message: Message) -> None:
+        """Send *message* now, or after those that wait. After a fault of the server nothing is sent any more."""
+        if self._broken is not None:
+            return
+        if self._pump is not None:
+            self._queue.append(message)
+            return
+        sending = self._send(message)
+        if type(sending) is not types.CoroutineType:
+            self._block(_awaited(sending))
+            return
+        try:
+            waited = sending.send(None)
+        except StopIteration:
+            return
+        except Exception as exc:  # noqa: BLE001 - whatever the server raises, the client cannot be reached any more
+            self._broken = exc
+            return
+        self._block(_go_on(sending, waited))
+
+    async def drained(self) -> None:
+        """Wait until everything is sent; raises ClientGone where it could not be."""
+        while self._pump is not None:
+            await asyncio.shield(self._pump)
+        if self._broken is not None:
+            raise ClientGone from self._broken
+
+    def cancel(self) -> None:
+        """The client is gone: what waits is not sent."""
+        self._queue.clear()
+        if self._pump is not None:
+            self._pump.cancel()
+
+    def _block(self, sending: Coroutine[Any, Any, None]) -> None:
+        self._pump = self._loop.create_task(self._finish(sending))
+        self._on_blocked()
+
+    async def _finish(self, sending: Coroutine[Any, Any, None]) -> None:
+        try:
+            await sending
+            while self._queue:
+                await self._send(self._queue.popleft())
+        except Exception as exc:  # noqa: BLE001 - see send
+            self._broken = exc
+        finally:
+            self._pump = None
+        self._on_free()
+
+
+async def _awaited(sending: Any) -> None:
+    await sending
+
+
+async def _go_on(sending: Coroutine[Any, Any, None], waited: Any) -> None:
+    await _resumed(sending, waited)
+
+
+@types.coroutine
+def _resumed(sending: Coroutine[Any, Any, None], waited: Any) -> Generator[Any, Any, None]:
+    """A coroutine that has been driven up to the future *waited*, from there on."""
+    try:
+        while True:
+            try:
+                value = yield waited
+            except BaseException as exc:  # noqa: BLE001 - cancellation and all else belong to the coroutine
+                waited = sending.throw(exc)
+            else:
+                waited = sending.send(value)
+    except StopIteration:
+        return

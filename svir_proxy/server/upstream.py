@@ -1,0 +1,182 @@
+"""One backend as the proxy talks to it: its URL, its key, its connections. httpx's exceptions end here."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import ssl
+from collections.abc import AsyncIterator, Iterator
+from typing import Any, Final, cast
+from urllib.parse import quote, urlencode
+
+import httpx
+
+from svir_proxy.client_request import Body, ClientRequest
+from svir_proxy.errors import ProxyError
+from svir_proxy.response.json_text import dumps
+from svir_proxy.response.normalizer import Limits
+from svir_proxy.response.upstream_error import ErrorReader
+from svir_proxy.server.pulled_body import PulledBody
+from svir_proxy.server.transport import BODY, Decoder, UpstreamBody, UpstreamTransport, content_decoder
+from svir_proxy.settings import Backend, LimitSettings
+
+_ACCEPT: Final = {"accept": "application/json, text/event-stream", "accept-encoding": "identity"}
+_LIST_SECONDS: Final = 10.0
+"""How long a model list may take."""
+
+
+class Upstream:
+    """A backend and its connections. Built in the running loop; `close` in the end."""
+
+    def __init__(
+        self, backend: Backend, limits: LimitSettings, transport: httpx.AsyncBaseTransport | None = None
+    ) -> None:
+        self.backend = backend
+        self.profile = backend.loaded_profile
+        self.limits = limits
+        self._transport = transport or UpstreamTransport(ssl_context=_ssl_context(backend))
+        endpoint = self.profile.endpoint
+        key = backend.key.get_secret_value() if backend.key is not None else ""
+        self._secrets = tuple(
+            secret for secret in (key, *(value.get_secret_value() for value in backend.headers.values())) if secret
+        )
+        headers = dict(_ACCEPT)
+        if key and endpoint.auth == "bearer":
+            headers["authorization"] = f"Bearer {key}"
+        elif key and endpoint.auth == "api-key":
+            headers["api-key"] = key
+        headers |= {name.lower(): value.get_secret_value() for name, value in backend.headers.items()}
+        self._query = f"?{urlencode(endpoint.query)}" if endpoint.query else ""
+        self._chat_path = endpoint.chat_path
+        self._chat_url = None if "{model}" in endpoint.chat_path else self._url(endpoint.chat_path)
+        self._models_url = self._url(endpoint.models_path)
+        host = self._models_url.netloc.decode("ascii")
+        self._get_headers = httpx.Headers({"host": host, **headers})
+        self._post_headers = httpx.Headers({"host": host, **headers, "content-type": "application/json"})
+
+    @property
+    def name(self) -> str:
+        """The backend's name."""
+        return self.backend.name
+
+    @property
+    def normalizer_limits(self) -> Limits:
+        """What an answer may hold back of the proxy's memory."""
+        limits = self.limits
+        return Limits(limits.max_event_bytes, limits.max_answer_bytes, limits.held_text_bytes)
+
+    def error_reader(self, request: ClientRequest) -> ErrorReader:
+        """Reads this backend's errors for *request*."""
+        return ErrorReader(request, self.profile.errors, self._secrets)
+
+    async def chat(self, body: Body, model: str) -> httpx.Response:
+        """Send a chat request; the response comes with its head, whatever its status. The caller closes it.
+
+        Raises ProxyError where there is no response.
+        """
+        url = self._chat_url or self._url(self._chat_path.replace("{model}", quote(model, safe="")))
+        request = httpx.Request("POST", url, headers=self._post_headers, content=dumps(body))
+        timeouts = self.backend.timeouts
+        return await self._send(request, connect=timeouts.connect, read=timeouts.first_output)
+
+    async def list_models(self) -> tuple[int, bytes]:
+        """Status and body of the server's model list; raises ProxyError where there is none."""
+        request = httpx.Request("GET", self._models_url, headers=self._get_headers)
+        try:
+            async with asyncio.timeout(_LIST_SECONDS):
+                response = await self._send(request, connect=self.backend.timeouts.connect, read=_LIST_SECONDS)
+                return response.status_code, await self._read(response, self.limits.max_answer_bytes)
+        except TimeoutError:
+            raise ProxyError(
+                "upstream_timeout", f"Backend {self.name!r} sent no whole model list within {_LIST_SECONDS:g} s."
+            ) from None
+
+    async def read_error(self, response: httpx.Response, errors: ErrorReader) -> ProxyError:
+        """The error in a response that is no success; waits for its body only so long, and closes it."""
+        body = b""
+        with contextlib.suppress(TimeoutError, ProxyError):
+            async with asyncio.timeout(self.limits.error_body_seconds):
+                body = await self._read(response, self.limits.error_body_bytes, cut=True)
+        return errors.from_response(response.status_code, dict(response.headers), body)
+
+    def body(self, response: httpx.Response) -> UpstreamBody:
+        """The body of *response*, to be pushed."""
+        pushed = response.extensions.get(BODY)
+        return pushed if pushed is not None else cast(UpstreamBody, PulledBody(response))
+
+    def decoder(self, response: httpx.Response) -> Decoder | None:
+        """What undoes the response's content-encoding, if it has one; raises ProxyError where nothing can."""
+        if "content-encoding" not in response.headers:
+            return None
+        with _translated(self.name):
+            return content_decoder(response.headers, max_bytes=None)
+
+    async def close(self) -> None:
+        """Close all connections."""
+        await self._transport.aclose()
+
+    def _url(self, path: str) -> httpx.URL:
+        return httpx.URL(f"{self.backend.root}{path}{self._query}")
+
+    async def _send(self, request: httpx.Request, *, connect: float, read: float) -> httpx.Response:
+        request.extensions["timeout"] = {"connect": connect, "read": read, "write": read, "pool": None}
+        with _translated(self.name):
+            return await self._transport.handle_async_request(request)
+
+    async def _read(self, response: httpx.Response, limit: int, *, cut: bool = False) -> bytes:
+        """The whole body, closed afterwards; more than *limit* is an error, or left out with *cut*."""
+        parts, size = [], 0
+        decoder = self.decoder(response)
+        stream = cast(AsyncIterator[bytes], response.stream)
+        try:
+            with _translated(self.name):
+                try:
+                    async for data in stream:
+                        part = decoder(data) if decoder is not None else data
+                        parts.append(part)
+                        size += len(part)
+                        if size > limit:
+                            if cut:
+                                break
+                            raise ProxyError(
+                                "upstream_bad_response",
+                                f"Backend {self.name!r} sent a body of more than {limit} bytes.",
+                            )
+                except (httpx.TransportError, httpx.DecodingError):
+                    if not cut:
+                        raise
+        finally:
+            await response.aclose()
+        return b"".join(parts)[:limit]
+
+
+def _ssl_context(backend: Backend) -> ssl.SSLContext | None:
+    """None: verify as usual."""
+    if not backend.base_url.startswith("https:"):
+        return None
+    if not backend.verify_tls:
+        context = ssl.create_default_context()
+        context.check_hostname = False
+        context.verify_mode = ssl.CERT_NONE
+        return context
+    return ssl.create_default_context(cafile=str(backend.ca_file)) if backend.ca_file is not None else None
+
+
+@contextlib.contextmanager
+def _translated(backend: str) -> Iterator[Any]:
+    """Turn httpx's exceptions into `ProxyError`."""
+    try:
+        yield
+    except (httpx.ConnectTimeout, httpx.PoolTimeout) as exc:
+        raise ProxyError("upstream_timeout", f"Backend {backend!r} could not be connected in time: {exc}.") from exc
+    except httpx.TimeoutException as exc:
+        raise ProxyError("upstream_timeout", f"Backend {backend!r} did not answer in time: {exc}.") from exc
+    except (httpx.ConnectError, httpx.UnsupportedProtocol) as exc:
+        raise ProxyError(
+            "upstream_unreachable", f"Backend {backend!r} cannot be reached: {exc}. Is the server running?"
+        ) from exc
+    except (httpx.RemoteProtocolError, httpx.DecodingError) as exc:
+        kind = "upstream_failed" if "without" in str(exc) else "upstream_bad_response"
+        raise ProxyError(kind, f"Backend {backend!r} gave no valid answer: {exc}.") from exc
+    except httpx.TransportError as exc:
+        raise ProxyError("upstream_failed", f"The connection to backend {backend!r} failed: {exc}.") from exc
