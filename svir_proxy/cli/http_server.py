@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import os
 import socket
 import sys
 from importlib.util import find_spec
@@ -121,8 +122,13 @@ def _listen(settings: Settings) -> socket.socket | None:
             dualstack_ipv6=host == "::" and socket.has_dualstack_ipv6(),
         )
     except OSError as exc:
-        reason = (exc.strerror or str(exc)).lower()
-        print(f"cannot listen on {url(host, port)}: {reason}; choose another with --host or --port", file=sys.stderr)
+        # create_server's own message repeats the address; a name that is not found has no errno of the system's.
+        by_system = exc.errno is not None and not isinstance(exc, socket.gaierror)
+        reason = os.strerror(exc.errno or 0) if by_system else exc.strerror or str(exc)
+        print(
+            f"cannot listen on {url(host, port)}: {reason.lower()}; choose another with --host or --port",
+            file=sys.stderr,
+        )
         return None
 
 

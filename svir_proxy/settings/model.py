@@ -14,15 +14,18 @@ from svir_proxy.settings.backend import Backend, repeated_names
 from svir_proxy.settings.fields import Bytes, Seconds, Section, leave_out_unset
 from svir_proxy.settings.problems import several
 
-_HOST: Final = re.compile(r"[A-Za-z0-9._-]+|[0-9A-Fa-f:.]*:[0-9A-Fa-f:.]*(%[A-Za-z0-9._-]+)?")
+_HOST: Final = re.compile(r"[A-Za-z0-9._-]+")
 _ORIGIN: Final = re.compile(r"\*|[a-z][a-z0-9+.-]*://[^/?#\s]+")
 _LOOPBACK_NAMES: Final = frozenset({"localhost", "127.0.0.1", "[::1]"})
 
 
 def _host(value: str) -> str:
     host = value.removeprefix("[").removesuffix("]")
-    if not _HOST.fullmatch(host):
-        raise ValueError("must be a host name or an address, without scheme and port")
+    try:
+        if not _HOST.fullmatch(host):
+            ipaddress.IPv6Address(host)
+    except ValueError:
+        raise ValueError("must be a host name or an address, without scheme and port") from None
     return host
 
 
@@ -61,7 +64,7 @@ class ServerSettings(Section):
     def is_loopback(self) -> bool:
         """Whether only this machine reaches the bound address."""
         try:
-            return ipaddress.ip_address(self.host.partition("%")[0]).is_loopback
+            return ipaddress.ip_address(self.host).is_loopback
         except ValueError:
             return self.host.lower() == "localhost"
 

@@ -1,0 +1,145 @@
+"""The HTTP server in a process of its own: its line, its signals, its status."""
+
+from __future__ import annotations
+
+import contextlib
+import http.client
+import re
+import signal
+import socket
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Final
+
+import pytest
+
+_LISTENING: Final = re.compile(r"listening on http://(\[::1\]|127\.0\.0\.1|localhost):(\d+)\n")
+_PATIENCE: Final = 30
+_ROOT: Final = Path(__file__).parents[2]
+
+
+@contextlib.contextmanager
+def started(
+    app: str = "app", *, workers: int = 1, host: str = "127.0.0.1", port: int = 0, drain: int = 10
+) -> Iterator[subprocess.Popen[str]]:
+    command = [sys.executable, "-m", "tests.cli.apps", app, str(workers), host, str(port), str(drain)]
+    with subprocess.Popen(command, cwd=_ROOT, stderr=subprocess.PIPE, text=True) as process:
+        try:
+            yield process
+        finally:
+            process.kill()
+
+
+def announced(process: subprocess.Popen[str]) -> tuple[str, int]:
+    assert process.stderr is not None
+    line = process.stderr.readline()
+    found = _LISTENING.fullmatch(line)
+    assert found, line
+    return found[1].strip("[]"), int(found[2])
+
+
+@contextlib.contextmanager
+def connected(address: tuple[str, int]) -> Iterator[http.client.HTTPConnection]:
+    connection = http.client.HTTPConnection(*address, timeout=_PATIENCE)
+    try:
+        yield connection
+    finally:
+        connection.close()
+
+
+def get(address: tuple[str, int]) -> tuple[str, set[str]]:
+    """The body and the names of the headers."""
+    with connected(address) as connection:
+        connection.request("GET", "/")
+        response = connection.getresponse()
+        assert response.status == 200
+        return response.read().decode(), {name.lower() for name, _ in response.getheaders()}
+
+
+def accepts(address: tuple[str, int]) -> bool:
+    try:
+        socket.create_connection(address, _PATIENCE).close()
+    except ConnectionError:
+        return False
+    return True
+
+
+@pytest.mark.parametrize("stop", [signal.SIGTERM, signal.SIGINT])
+def test_it_says_where_it_listens_and_ends_with_status_0(stop: signal.Signals) -> None:
+    with started() as process:
+        body, headers = get(announced(process))
+        assert body == str(process.pid)
+        assert not {"server", "date"} & headers
+        process.send_signal(stop)
+        _, rest = process.communicate(timeout=_PATIENCE)
+    assert (process.returncode, rest) == (0, "")
+
+
+def test_a_running_answer_ends_before_the_process_does() -> None:
+    with started() as process:
+        address = announced(process)
+        with connected(address) as connection:
+            connection.putrequest("POST", "/stream")
+            connection.putheader("content-length", "2")
+            connection.endheaders(b"1")
+            response = connection.response_class(connection.sock, method="POST")
+            response.begin()
+            assert response.readline() == b"begun\n"
+            process.send_signal(signal.SIGTERM)
+            while accepts(address):
+                pass
+            connection.send(b"2")
+            assert response.read() == b"ended\n"
+            response.close()
+        assert process.wait(_PATIENCE) == 0
+
+
+def test_an_answer_that_does_not_end_is_cut_at_the_drain_limit() -> None:
+    with started(drain=0) as process:
+        with connected(announced(process)) as connection:
+            connection.request("GET", "/endless")
+            response = connection.getresponse()
+            assert response.readline() == b"begun\n"
+            process.send_signal(signal.SIGTERM)
+            with pytest.raises(http.client.IncompleteRead):
+                response.read()
+        assert process.wait(_PATIENCE) == 0
+
+
+def test_ipv6_is_bracketed() -> None:
+    with started(host="::1") as process:
+        address = announced(process)
+        assert address[0] == "::1"
+        assert get(address)[0] == str(process.pid)
+
+
+@pytest.mark.parametrize("workers", [1, 2])
+def test_a_port_in_use_is_one_line(workers: int) -> None:
+    with socket.create_server(("127.0.0.1", 0)) as taken:
+        port = taken.getsockname()[1]
+        with started(port=port, workers=workers) as process:
+            _, said = process.communicate(timeout=_PATIENCE)
+    assert said == (
+        f"cannot listen on http://127.0.0.1:{port}: address already in use; choose another with --host or --port\n"
+    )
+    assert process.returncode == 1
+
+
+def test_workers_share_the_port_and_say_so_once() -> None:
+    with started(workers=2) as process:
+        address = announced(process)
+        worker, _ = get(address)
+        assert worker not in ("", str(process.pid))
+        process.send_signal(signal.SIGTERM)
+        _, rest = process.communicate(timeout=_PATIENCE)
+    assert (process.returncode, rest) == (0, "")
+
+
+@pytest.mark.parametrize("workers", [1, 2])
+def test_an_application_that_does_not_start_is_a_failure(workers: int) -> None:
+    with started("broken", workers=workers) as process:
+        _, said = process.communicate(timeout=_PATIENCE)
+    assert "listening" not in said
+    assert process.returncode == 1
