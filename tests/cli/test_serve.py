@@ -4,10 +4,13 @@ from __future__ import annotations
 
 import json
 import os
+import re
+import subprocess
 import sys
+import urllib.request
 from pathlib import Path
 from types import ModuleType
-from typing import Any
+from typing import Any, Final
 
 import pytest
 
@@ -17,6 +20,7 @@ from svir_proxy.server import discovery
 from svir_proxy.server.discovery import Found
 from svir_proxy.settings import Settings
 
+_ROOT: Final = Path(__file__).parents[2]
 _BACKENDS = "backends: [{name: a, base_url: 'http://h'}]"
 
 
@@ -120,6 +124,36 @@ def test_problems(started: Started, option: str, value: str, line: str, capsys: 
     assert main(["serve", option, value]) == 2
     assert capsys.readouterr().err == f"{line}\n"
     assert started.app is None
+
+
+@pytest.mark.parametrize("workers", [1, 2])
+def test_the_real_thing(tmp_path: Path, workers: int) -> None:
+    path = tmp_path / "c.yaml"
+    path.write_text(_BACKENDS)
+    command = [
+        sys.executable,
+        "-m",
+        "svir_proxy",
+        "serve",
+        "--config",
+        str(path),
+        "--port",
+        "0",
+        "--workers",
+        str(workers),
+    ]
+    with subprocess.Popen(command, cwd=_ROOT, stderr=subprocess.PIPE, text=True) as process:
+        assert process.stderr is not None
+        try:
+            line = process.stderr.readline()
+            found = re.fullmatch(r"listening on (http://127\.0\.0\.1:\d+)\n", line)
+            assert found, line
+            with urllib.request.urlopen(f"{found[1]}/healthz", timeout=30) as response:
+                assert response.status == 200
+            process.terminate()
+            assert process.wait(30) == 0
+        finally:
+            process.kill()
 
 
 def test_flags_as_environment() -> None:

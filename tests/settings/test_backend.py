@@ -109,7 +109,7 @@ def test_problems(tmp_path: Path, given: dict[str, Any], lines: list[str]) -> No
 
 
 @pytest.mark.parametrize(
-    ("profile", "told"), [("opnai", "did you mean openai?"), ("zzz", "known are generic"), ("", "known are")]
+    ("profile", "told"), [("opnai", "did you mean openai?"), ("zzz", "known are "), ("", "known are")]
 )
 def test_a_misspelt_profile(profile: str, told: str) -> None:
     with pytest.raises(ValidationError) as refused:
