@@ -48,9 +48,7 @@ def run(args: argparse.Namespace) -> int:
             for backend in settings.backends
         ]
     if settings.server.workers == 1:
-        from svir_proxy.server.app import create_app  # noqa: PLC0415 see above
-
-        return serve(create_app(settings), settings)
+        return serve(_app(settings), settings)
     if (config := find_config(args.config)) is not None:
         os.environ["SVIR_CONFIG"] = str(config)
     os.environ.update(as_environment(flags))
@@ -59,10 +57,17 @@ def run(args: argparse.Namespace) -> int:
 
 def worker_app() -> ASGIApp:
     """The application as a worker process makes it, which knows the environment only."""
-    from svir_proxy.server.app import create_app  # noqa: PLC0415 as in run
     from svir_proxy.settings import load_settings  # noqa: PLC0415 as in run
 
-    return create_app(load_settings())
+    return _app(load_settings())
+
+
+def _app(settings: Settings) -> ASGIApp:
+    from svir_proxy.server.app import create_app  # noqa: PLC0415 as in run
+    from svir_proxy.server.logs import set_up_logging  # noqa: PLC0415 as in run
+
+    set_up_logging(settings.logging)
+    return create_app(settings)
 
 
 def as_environment(flags: dict[str, Any], prefix: str = "SVIR_") -> dict[str, str]:

@@ -1,0 +1,62 @@
+"""Logs on stderr, for people or for machines. Nothing here ever writes a prompt, an answer or a key."""
+
+from __future__ import annotations
+
+import logging
+import sys
+import time
+from typing import Final
+
+import orjson
+
+from svir_proxy.settings import LoggingSettings
+
+
+class ConsoleFormatter(logging.Formatter):
+    """``12:00:00 INFO POST /v1/chat/completions 200 backend=local ...``."""
+
+    def format(self, record: logging.LogRecord) -> str:
+        """One line, and the traceback below it where there is one."""
+        told = getattr(record, "told", None) or {}
+        rest = " ".join(f"{name}={_quoted(value)}" for name, value in told.items() if name not in _IN_THE_MESSAGE)
+        clock = time.strftime("%H:%M:%S", time.localtime(record.created))
+        line = f"{clock} {record.levelname:<7} {record.getMessage()} {rest}".rstrip()
+        return f"{line}\n{self.formatException(record.exc_info)}" if record.exc_info else line
+
+
+class JsonFormatter(logging.Formatter):
+    """One JSON object a line: ``time`` (ISO 8601, UTC), ``level``, ``logger``, ``event``, and what is told."""
+
+    def format(self, record: logging.LogRecord) -> str:
+        """One line."""
+        moment = time.strftime("%Y-%m-%dT%H:%M:%S", time.gmtime(record.created))
+        told = {
+            "time": f"{moment}.{int(record.msecs):03d}Z",
+            "level": record.levelname.lower(),
+            "logger": record.name,
+            "event": record.getMessage(),
+            **(getattr(record, "told", None) or {}),
+        }
+        if record.exc_info:
+            told["exception"] = self.formatException(record.exc_info)
+        return orjson.dumps(told, default=str).decode()
+
+
+def set_up_logging(settings: LoggingSettings) -> None:
+    """Send the proxy's logs, and uvicorn's, to stderr as *settings* say."""
+    handler = logging.StreamHandler(sys.stderr)
+    handler.setFormatter(JsonFormatter() if settings.format == "json" else ConsoleFormatter())
+    level = settings.level.upper()
+    for name, least in (("svir_proxy", level), ("uvicorn", "WARNING")):
+        logger = logging.getLogger(name)
+        logger.handlers = [handler]
+        logger.setLevel(least)
+        logger.propagate = False
+
+
+_IN_THE_MESSAGE: Final = frozenset({"method", "path", "status"})
+
+
+def _quoted(value: object) -> str:
+    text = str(value)
+    return repr(text) if not text or any(c.isspace() or not c.isprintable() for c in text) else text
