@@ -11,6 +11,7 @@ from svir_proxy.response.events import (
     ArgumentsDelta,
     ContentDelta,
     Event,
+    ExtrasReported,
     Failed,
     Finished,
     Identified,
@@ -34,6 +35,7 @@ class CompletionFolder:
         self._logprobs: dict[str, list[dict[str, Any]] | None] | None = None
         self._reason = "stop"
         self._usage: dict[str, Any] | None = None
+        self._extras: dict[str, Any] = {}
         self.error: ProxyError | None = None
 
     def feed(self, event: Event) -> None:
@@ -55,6 +57,8 @@ class CompletionFolder:
                     "content": (kept["content"] or []) + (content or []) or None,
                     "refusal": (kept["refusal"] or []) + (refusal or []) or None,
                 }
+            case ExtrasReported(values):
+                self._extras |= values
             case Identified():
                 self._identity = event
             case Finished(reason):
@@ -84,6 +88,8 @@ class CompletionFolder:
             answer["system_fingerprint"] = identity.system_fingerprint
         if identity.service_tier is not None:
             answer["service_tier"] = identity.service_tier
+        if self._extras:
+            answer["svir"] = self._extras
         return answer
 
     def _message(self) -> dict[str, Any]:

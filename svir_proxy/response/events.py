@@ -71,6 +71,13 @@ class LogprobsReported:
 
 
 @dataclass(frozen=True, slots=True)
+class ExtrasReported:
+    """What a server said outside of the protocol (timings, filter results, ...), where a backend exposes it."""
+
+    values: dict[str, Any]
+
+
+@dataclass(frozen=True, slots=True)
 class UsageReported:
     """Token counts in OpenAI's shape: ``prompt_tokens``, ``completion_tokens``, ``total_tokens`` and details."""
 
@@ -130,7 +137,7 @@ class FilterVerdict:
 Output = ReasoningDelta | ContentDelta | RefusalDelta | ToolCallStarted | ArgumentsDelta
 """What a client can see of an answer before it ends."""
 
-Event = Identified | Output | LogprobsReported | UsageReported | Noted | Finished | Failed | Ended
+Event = Identified | Output | LogprobsReported | ExtrasReported | UsageReported | Noted | Finished | Failed | Ended
 """What leaves the core."""
 
 StageEvent = Event | ToolCallPiece | FilterVerdict

@@ -11,6 +11,7 @@ from svir_proxy.response.events import (
     ContentDelta,
     Ended,
     Event,
+    ExtrasReported,
     Failed,
     Finished,
     Identified,
@@ -39,7 +40,7 @@ class State(Enum):
 OVER: Final = frozenset({State.COMPLETE, State.FAILED})
 OUTPUT: Final = (ContentDelta, ReasoningDelta, RefusalDelta, ToolCallStarted, ArgumentsDelta)
 
-_ASIDE: Final = (Identified, LogprobsReported, Noted)  # said about the answer, not part of its course
+_ASIDE: Final = (Identified, LogprobsReported, ExtrasReported, Noted)  # said about the answer, not part of its course
 
 TRANSITIONS: Final[dict[State, dict[type, State]]] = {
     State.WAITING: {

@@ -14,7 +14,8 @@ from svir_proxy.client_request import ClientRequest
 from svir_proxy.errors import ProxyError
 from svir_proxy.profiles.schema import Profile
 from svir_proxy.response.chunk_reader import ChunkReader, Unreadable, unreadable
-from svir_proxy.response.events import Ended, Event, Failed
+from svir_proxy.response.events import Ended, Event, ExtrasReported, Failed
+from svir_proxy.response.extras import read_extras
 from svir_proxy.response.json_text import loads
 from svir_proxy.response.lifecycle import OVER, Lifecycle, State
 from svir_proxy.response.sse import ServerSentEvent, SSEParser
@@ -51,7 +52,7 @@ class StreamNormalizer:
 
     Never raises for anything an upstream sends, never looks at a clock. The events do not depend on how the bytes were
     cut; time is linear in the bytes and memory bounded by *limits*. After `State.COMPLETE` or `State.FAILED` nothing
-    comes out.
+    comes out. With *extras* what is outside of the protocol comes as `ExtrasReported`.
     """
 
     __slots__ = (
@@ -63,6 +64,7 @@ class StreamNormalizer:
         "_lifecycle",
         "_limits",
         "_parser",
+        "_read",
         "_reader",
         "_size",
     )
@@ -73,6 +75,8 @@ class StreamNormalizer:
         profile: Profile,
         limits: Limits = Limits(),
         errors: ErrorReader | None = None,
+        *,
+        extras: bool = False,
     ) -> None:
         self._limits = limits
         self._errors = errors or ErrorReader(request, profile.errors)
@@ -80,6 +84,7 @@ class StreamNormalizer:
         self._finish = Finish(self._lifecycle.feed, named_tool=request.named_tool)
         self._head = build_stages(request, profile, limits, self._finish.feed)
         self._reader = ChunkReader(request, self._errors, self._head, self._fail)
+        self._read = self._read_with_extras if extras else self._reader.read
         self._input = self._sniff
         self._document: list[bytes] = []  # the body so far, while it is or may be one JSON document
         self._size = 0
@@ -181,7 +186,7 @@ class StreamNormalizer:
             except ValueError:
                 self._salvage(name, data)
                 return
-            self._reader.read(chunk, name)
+            self._read(chunk, name)
         except Unreadable as exc:
             self._fail(unreadable(str(exc)))
 
@@ -208,7 +213,13 @@ class StreamNormalizer:
             if chunk is _DONE:
                 self._done()
             else:
-                self._reader.read(chunk, name)
+                self._read(chunk, name)
+
+    def _read_with_extras(self, chunk: Any, event_name: bytes = b"") -> None:
+        extras = read_extras(chunk)
+        if extras:
+            self._head(ExtrasReported(extras))
+        self._reader.read(chunk, event_name)
 
     def _done(self) -> None:
         self._reader.finish()
@@ -253,7 +264,7 @@ class StreamNormalizer:
                 self._truncated(clean)
             return
         try:
-            self._reader.read(answer)
+            self._read(answer)
         except Unreadable as exc:
             self._fail(unreadable(str(exc)))
         if self._lifecycle.state in OVER:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Final
+from typing import Any, Final
 
 import orjson
 
@@ -13,6 +13,7 @@ from svir_proxy.response.events import (
     ContentDelta,
     Ended,
     Event,
+    ExtrasReported,
     Failed,
     Finished,
     Identified,
@@ -37,7 +38,7 @@ class SSEWriter:
     nothing to a client. The identity that `open` finds is the whole stream's.
     """
 
-    __slots__ = ("_frame", "_head", "_identity", "_logprobs", "_request")
+    __slots__ = ("_extras", "_frame", "_head", "_identity", "_logprobs", "_request")
 
     def __init__(self, request: ClientRequest) -> None:
         self._request = request
@@ -45,6 +46,7 @@ class SSEWriter:
         self._frame = b""  # a chunk up to its choices
         self._head = b""  # a chunk up to the inside of its delta
         self._logprobs: LogprobsReported | None = None
+        self._extras: dict[str, Any] = {}
 
     @property
     def is_open(self) -> bool:
@@ -93,6 +95,8 @@ class SSEWriter:
                     self._identity = event
             case LogprobsReported():
                 self._logprobs = event if self._logprobs is None else _joined(self._logprobs, event)
+            case ExtrasReported(values):
+                self._extras |= values
             case Finished(reason):
                 return self._choice(b"}", dumps(reason))
             case UsageReported(usage) if self._request.include_usage:
@@ -106,14 +110,26 @@ class SSEWriter:
         return b""
 
     def _delta(self, inside: bytes) -> bytes:
-        if self._logprobs is None:
+        if self._logprobs is None and not self._extras:
             return self._head + inside + _TAIL
         return self._choice(inside + b"}", b"null")
 
     def _choice(self, rest_of_delta: bytes, reason: bytes) -> bytes:
         logprobs, self._logprobs = self._logprobs, None
         said = dumps({"content": logprobs.content, "refusal": logprobs.refusal}) if logprobs else b"null"
-        return self._head + rest_of_delta + b',"logprobs":' + said + b',"finish_reason":' + reason + b"}]}\n\n"
+        extras, self._extras = self._extras, {}
+        tail = b',"svir":' + dumps(extras) if extras else b""
+        return (
+            self._head
+            + rest_of_delta
+            + b',"logprobs":'
+            + said
+            + b',"finish_reason":'
+            + reason
+            + b"}]"
+            + tail
+            + b"}\n\n"
+        )
 
 
 def _string(text: str) -> bytes:

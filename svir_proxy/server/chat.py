@@ -140,7 +140,9 @@ class Exchange:
                 raise
         except ProxyError as error:
             return error
-        normalizer = StreamNormalizer(self.request, upstream.profile, upstream.normalizer_limits, errors)
+        normalizer = StreamNormalizer(
+            self.request, upstream.profile, upstream.normalizer_limits, errors, extras=upstream.backend.expose_extras
+        )
         return await Reception(normalizer, answer, watch, decoder).receive(pushed)
 
 
