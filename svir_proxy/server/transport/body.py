@@ -36,7 +36,7 @@ class Source(Protocol):
     def hold_reading(self, hold: bool) -> None:
         """Stop or go on reading the socket."""
 
-    def leave(self, body: UpstreamBody) -> None:
+    def leave(self) -> None:
         """The consumer wants no more: the connection is closed unless the response has just ended."""
 
 
@@ -104,7 +104,7 @@ class UpstreamBody(httpx.AsyncByteStream):
         self._buffered = 0
         source, self._source = self._source, None
         if source is not None:
-            source.leave(self)
+            source.leave()
         self._wake()
 
     # for the consumer that pulls

@@ -59,6 +59,7 @@ class Connection(asyncio.Protocol):
         "_head",
         "_held",
         "_home",
+        "_last",
         "_limits",
         "_loop",
         "_parser",
@@ -81,7 +82,7 @@ class Connection(asyncio.Protocol):
         self._body: UpstreamBody | None = None
         self._head: asyncio.Future[tuple[int, Headers]] | None = None
         self._drain: asyncio.Future[None] | None = None
-        self._congested = self._held = self._sent = False
+        self._congested = self._held = self._sent = self._last = False
 
     # for the transport
 
@@ -98,6 +99,7 @@ class Connection(asyncio.Protocol):
         body = self._body = UpstreamBody(self, self._limits.body_buffer)
         head = self._head = self._loop.create_future()
         self._sent = False
+        self._last = out.last
         try:
             if not isinstance(out.content, bytes):
                 self._sent = await send_listening(self, out, write, head)
@@ -159,10 +161,9 @@ class Connection(asyncio.Protocol):
             else:
                 transport.resume_reading()
 
-    def leave(self, body: UpstreamBody) -> None:
-        """The consumer of *body* wants no more of it."""
-        if body is self._body:
-            self._settle()
+    def leave(self) -> None:
+        """The consumer of the body wants no more of it."""
+        self._settle()
 
     # for the loop
 
@@ -243,6 +244,7 @@ class Connection(asyncio.Protocol):
         if (
             self._parser.reusable
             and self._sent
+            and not self._last
             and not self.closed
             and transport is not None
             and transport.get_write_buffer_size() == 0

@@ -71,6 +71,7 @@ class Decoder:
             if len(data) < 2:
                 self._start = data
                 return
+            self._start = b""
             # "deflate" should be zlib's format; some servers send the bare one. The header of zlib tells.
             zlib_format = data[0] & 0x0F == zlib.DEFLATED and int.from_bytes(data[:2], "big") % 31 == 0
             self._zlib = zlib.decompressobj(_ZLIB if zlib_format else _RAW)

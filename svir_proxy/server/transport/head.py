@@ -27,6 +27,8 @@ class Outgoing(NamedTuple):
     content: bytes | AsyncIterable[bytes]
     length: int | None
     """Bytes of the content; None: it is sent in chunks."""
+    last: bool
+    """Whether the head says that the connection is not to be used again."""
 
 
 def outgoing(request: httpx.Request) -> Outgoing:
@@ -39,7 +41,7 @@ def outgoing(request: httpx.Request) -> Outgoing:
     parts = [request.method.encode("ascii", "replace"), b" ", request.url.raw_path, b" HTTP/1.1\r\n"]
     lines = 2
     length: int | None = None
-    chunked = False
+    chunked = hosted = last = False
     for name, value in request.headers.raw:
         parts += (name, b": ", value, b"\r\n")
         lines += 1
@@ -51,6 +53,15 @@ def outgoing(request: httpx.Request) -> Outgoing:
             if chunked or value.lower() != b"chunked":
                 raise httpx.LocalProtocolError("the only transfer coding of requests is chunked")
             chunked = True
+        elif len(name) == 4 and name.lower() == b"host":
+            if hosted:
+                raise httpx.LocalProtocolError("the request names two hosts")
+            hosted = True
+        elif len(name) == 10 and name.lower() == b"connection":
+            last = last or b"close" in value.lower()
+    if not hosted:
+        parts += (b"host: ", request.url.netloc, b"\r\n")
+        lines += 1
     if length is not None and chunked:
         raise httpx.LocalProtocolError("the request has both a content-length and a transfer coding")
     if isinstance(content, bytes) and not chunked:
@@ -68,7 +79,7 @@ def outgoing(request: httpx.Request) -> Outgoing:
     # The pattern alone would take a smuggled line for a header of its own: so lines are counted as well.
     if _HEAD.fullmatch(head) is None or head.count(b"\n") != lines:
         raise httpx.LocalProtocolError("the request line or a header holds a character HTTP forbids")
-    return Outgoing(head, content, length)
+    return Outgoing(head, content, length, last)
 
 
 def _content(request: httpx.Request) -> bytes | AsyncIterable[bytes]:

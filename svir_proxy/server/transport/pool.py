@@ -43,6 +43,8 @@ class Pool:
 
     async def connect(self, origin: Origin, seconds: float | None) -> Connection:
         """A new connection, TLS included. Raises ConnectError; ConnectTimeout after *seconds*."""
+        if self._closed:
+            raise RuntimeError("the transport is closed")
         scheme, raw_host, port = origin
         host = raw_host.decode("ascii")
         secure = scheme == b"https"
@@ -65,6 +67,8 @@ class Pool:
             if isinstance(exc, (OSError, UnicodeError)):
                 raise httpx.ConnectError(f"cannot connect to {host}:{port}: {exc}") from exc
             raise
+        if self._closed:
+            raise httpx.ConnectError("the transport was closed")
         return connection
 
     async def close(self) -> None:
@@ -74,10 +78,11 @@ class Pool:
         if self._timer is not None:
             self._timer.cancel()
         if self._connections:
-            self._emptied = asyncio.get_running_loop().create_future()
-            for connection in self._connections:
+            if self._emptied is None:
+                self._emptied = asyncio.get_running_loop().create_future()
+            for connection in tuple(self._connections):
                 connection.abort()
-            await self._emptied
+            await asyncio.shield(self._emptied)
 
     # for the connections
 
@@ -89,9 +94,6 @@ class Pool:
 
     def idle(self, connection: Connection) -> None:
         """Keep *connection* for a while."""
-        if self._closed:
-            connection.abort()
-            return
         loop = asyncio.get_running_loop()
         stack = self._idle.get(connection.origin)
         if stack is None:

@@ -1,0 +1,66 @@
+"""Both loops, and a server with a transport that talks to it."""
+
+from __future__ import annotations
+
+import asyncio
+from typing import TYPE_CHECKING, Any
+
+import httpx
+import pytest
+
+from svir_proxy.server.transport import TransportLimits, UpstreamTransport
+from tests.server.transport.raw_server import Certificate, RawServer, soon
+
+if TYPE_CHECKING:
+    from collections.abc import AsyncIterator, Callable
+
+
+def pytest_asyncio_loop_factories() -> dict[str, Callable[[], asyncio.AbstractEventLoop]]:
+    """Every test here runs on both loops: they differ in when they pause, close and tell of an end."""
+    factories: dict[str, Callable[[], asyncio.AbstractEventLoop]] = {"asyncio": asyncio.new_event_loop}
+    try:
+        import uvloop
+    except ImportError:
+        return factories
+    return factories | {"uvloop": uvloop.new_event_loop}
+
+
+@pytest.fixture
+async def server() -> AsyncIterator[RawServer]:
+    raw = RawServer()
+    await raw.start()
+    yield raw
+    await raw.stop()
+
+
+@pytest.fixture
+def limits() -> TransportLimits:
+    """Overridden where a test needs others."""
+    return TransportLimits()
+
+
+@pytest.fixture
+async def transport(limits: TransportLimits) -> AsyncIterator[UpstreamTransport]:
+    made = UpstreamTransport(limits=limits)
+    yield made
+    await soon(made.aclose())
+
+
+Call = Any
+"""``call(**request)``: a task that sends a request to the server and awaits the head of its response."""
+
+
+@pytest.fixture
+def call(server: RawServer, transport: UpstreamTransport) -> Call:
+    def start(
+        content: Any = b"{}", *, method: str = "POST", timeout: dict[str, float] | None = None, **more: Any
+    ) -> asyncio.Task[httpx.Response]:
+        request = httpx.Request(method, server.url(), content=content, extensions={"timeout": timeout or {}}, **more)
+        return asyncio.create_task(soon(transport.handle_async_request(request)))
+
+    return start
+
+
+@pytest.fixture(scope="session")
+def certificate(tmp_path_factory: pytest.TempPathFactory) -> Certificate:
+    return Certificate(tmp_path_factory.mktemp("certificate"))

@@ -1,0 +1,49 @@
+"""Waiting with a limit, and without one."""
+
+from __future__ import annotations
+
+import asyncio
+
+import httpx
+import pytest
+
+from svir_proxy.server.transport.waiting import within
+from tests.server.transport.raw_server import soon
+
+
+@pytest.mark.parametrize("seconds", [None, 1000.0])
+async def test_the_result_comes_through(seconds: float | None) -> None:
+    loop = asyncio.get_running_loop()
+    future = loop.create_future()
+    loop.call_soon(future.set_result, 7)
+    assert await soon(within(future, seconds, httpx.ReadTimeout, "late")) == 7
+
+
+async def test_the_future_itself_fails_when_it_is_late() -> None:
+    future = asyncio.get_running_loop().create_future()
+    with pytest.raises(httpx.ReadTimeout, match="late"):
+        await soon(within(future, 0.001, httpx.ReadTimeout, "late"))
+    assert isinstance(future.exception(), httpx.ReadTimeout)
+
+
+async def test_a_result_and_the_limit_in_the_same_turn() -> None:
+    loop = asyncio.get_running_loop()
+    future = loop.create_future()
+    waiting = asyncio.ensure_future(within(future, 0, httpx.ReadTimeout, "late"))
+    await asyncio.sleep(0)
+    future.set_result(7)
+    assert await soon(waiting) == 7
+
+
+async def test_no_timer_is_left_behind(monkeypatch: pytest.MonkeyPatch) -> None:
+    loop = asyncio.get_running_loop()
+    future = loop.create_future()
+    waiting = asyncio.ensure_future(within(future, 0.001, httpx.ReadTimeout, "late"))
+    await asyncio.sleep(0)
+    waiting.cancel()
+    with pytest.raises(asyncio.CancelledError):
+        await waiting
+    passed = loop.create_future()
+    loop.call_later(0.002, passed.set_result, None)
+    await soon(passed)
+    assert future.cancelled()
