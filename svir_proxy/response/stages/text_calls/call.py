@@ -7,6 +7,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, Final
 
+import orjson
+
 from svir_proxy.response.stages.text_calls.literals import JSON, read_value
 from svir_proxy.response.stages.text_calls.reader import Parse, Reader, Rejected
 
@@ -45,15 +47,17 @@ def read_name(reader: Reader, tools: Tools) -> Parse[str]:
     return (yield from reader.expect(*tools.names))
 
 
-def read_call_object(reader: Reader, tools: Tools, *, bare: bool, depth: int = 0) -> Parse[Call]:
-    """Read a call from its brace on: ``{"name": .., "arguments": ..}``, also one inside ``function`` or ``tool_call``.
+def read_call_object(reader: Reader, tools: Tools, *, bare: bool, opened: bool = False, depth: int = 0) -> Parse[Call]:
+    """Read ``{"name": .., "arguments": ..}``, also one inside ``function`` or ``tool_call``.
 
-    Nothing marks a *bare* object as a call, so that it must have arguments; behind a marker none are ``{}``.
+    Nothing marks a *bare* object as a call, so that it must have arguments; behind a marker none are ``{}``. Of an
+    *opened* object the brace was read.
     """
     name = ""
     arguments: str | None = None
     inner: Call | None = None
-    yield from reader.expect("{")
+    if not opened:
+        yield from reader.expect("{")
     while True:
         yield from reader.spaces()
         key = yield from reader.expect(*_KEYS)
@@ -92,13 +96,15 @@ def read_call_array(reader: Reader, tools: Tools, *, bare: bool) -> Parse[list[C
 def _object_text(text: str) -> str:
     """Arguments as the text of an object: models also write that text as a string, and null for none."""
     if text.startswith('"'):
-        text = json.loads(text)
+        text = str(json.loads(text))
+        if not text.strip():
+            return "{}"
         try:
-            if not isinstance(json.loads(text), dict):
-                raise Rejected
-            text.encode()
-        except (ValueError, RecursionError):
-            raise Rejected from None
+            is_object = isinstance(orjson.loads(text), dict)
+        except orjson.JSONDecodeError:
+            is_object = False
+        if not is_object:
+            raise Rejected
         return text
     if text == "null":
         return "{}"

@@ -1,8 +1,8 @@
 """Values as models write them, in JSON or nearly so, read into JSON text.
 
-JSON is kept as it was written (numbers, spaces, order); only raw control characters in its strings are escaped. Python's
-literals (Llama 4) and Gemma 4's (keys without quotes, strings in ``<|"|>``) become the same JSON. The reader is strict:
-the first character that does not fit rejects the text, and what it returns is valid by construction.
+JSON is kept as it was written (numbers, spaces, order); only raw control characters in its strings are escaped.
+Python's literals (Llama 4) and Gemma 4's (keys without quotes, strings in ``<|"|>``) become the same JSON. The reader
+is strict: the first character that does not fit rejects the text, and what it returns is valid by construction.
 """
 
 from __future__ import annotations
@@ -17,23 +17,18 @@ from typing import Final
 from svir_proxy.response.stages.text_calls.reader import Parse, Reader, Rejected
 
 _DEPTH: Final = 128  # deeper values are no arguments, and client's parsers recurse
+_ESCAPE: Final = len(r"\U0010ffff")
 _WORD: Final = re.compile(r"[\w.+-]*")
 _NUMBER: Final = re.compile(r"-?(?:0|[1-9]\d*)(?:\.\d+)?(?:[eE][+-]?\d+)?", re.ASCII)
 _BARE_KEY: Final = re.compile(r'[^:{}\[\],"<>\r\n]*')
 _CONTROL: Final = re.compile(r"[\x00-\x1f]")
 _SURROGATE: Final = re.compile(r"[\ud800-\udfff]")
-_JSON_BODY: Final = re.compile(r'(?:[^"\\]++|\\(?:["\\/bfnrt]|u[0-9a-fA-F]{4}))*+')
-_JSON_CUT: Final = re.compile(r"\\(?:u[0-9a-fA-F]{0,3})?")
-_PYTHON_BODIES: Final = {quote: re.compile(rf"(?:[^{quote}\\]++|\\(?:x[0-9a-fA-F]{{2}}|u[0-9a-fA-F]{{4}}|[^xu]))*+", re.DOTALL) for quote in "'\""}
-_PYTHON_CUT: Final = re.compile(r"\\(?:x[0-9a-fA-F]?|u[0-9a-fA-F]{0,3})?")
-_PYTHON_ESCAPE: Final = re.compile(r"\\(?:[xu]([0-9a-fA-F]+)|(.))", re.DOTALL)
-_PYTHON_ESCAPES: Final = {"n": "\n", "t": "\t", "r": "\r", "b": "\b", "f": "\f", "0": "\0", "\n": ""}
 _VERBATIM: Final = '<|"|>'
 
 
 @dataclass(frozen=True, slots=True)
 class Syntax:
-    """How values are written: the quotes of strings, the words for constants, and whether keys may go without quotes."""
+    """How values are written: quotes of strings, words for constants, whether keys may go without quotes."""
 
     quotes: tuple[str, ...]
     words: Mapping[str, str]
@@ -62,10 +57,10 @@ def read_value(reader: Reader, syntax: Syntax) -> Parse[str]:
         if opener in {"{", "["}:
             out.write(opener)
             closers.append("}" if opener == "{" else "]")
+            if len(closers) > _DEPTH:
+                raise Rejected
             out.write((yield from reader.spaces()))
             if (yield from reader.peek()) != closers[-1]:
-                if len(closers) > _DEPTH:
-                    raise Rejected
                 if opener == "{":
                     yield from _read_key(reader, syntax, out)
                 continue
@@ -77,7 +72,7 @@ def read_value(reader: Reader, syntax: Syntax) -> Parse[str]:
                 raise Rejected
             out.write(syntax.words.get(word, word))
         while closers:
-            out.write((yield from reader.spaces()) if closers else "")
+            out.write((yield from reader.spaces()))
             mark = yield from reader.expect(",", closers[-1])
             out.write(mark)
             if mark == ",":
@@ -112,33 +107,42 @@ def _read_key(reader: Reader, syntax: Syntax, out: StringIO) -> Parse[None]:
 
 
 def _read_string(reader: Reader, syntax: Syntax, quote: str, out: StringIO) -> Parse[None]:
+    """Read a string from behind its opening quote on."""
     if quote == _VERBATIM:
         text, _ = yield from reader.until(quote)
         out.write(quoted(text))
-    elif syntax.python:
-        yield from _read_escaped(reader, quote, _PYTHON_BODIES[quote], _PYTHON_CUT, _from_python, out)
-    else:
-        yield from _read_escaped(reader, quote, _JSON_BODY, _JSON_CUT, _from_json, out)
-
-
-def _read_escaped(
-    reader: Reader, quote: str, body: re.Pattern[str], cut: re.Pattern[str], recode: Callable[[str], str], out: StringIO
-) -> Parse[None]:
-    """Read the rest of a string whose characters may be escaped; *cut* matches an escape that is not whole yet."""
+        return
+    escapes = _PYTHON_ESCAPES if syntax.python else _JSON_ESCAPES
+    body = escapes.bodies[quote]
     out.write('"')
     while True:
         found = body.match(reader.text, reader.at)
         assert found is not None
-        out.write(recode(found[0]))
+        out.write(escapes.recoded(found[0]))
         reader.at = found.end()
-        rest = reader.text[reader.at : reader.at + 6]
+        rest = reader.text[reader.at : reader.at + _ESCAPE]
         if rest.startswith(quote):
             reader.at += 1
             out.write('"')
             return
-        if reader.ended or (rest and not cut.fullmatch(rest)):
+        if reader.ended or (rest and not escapes.begun.fullmatch(rest)):
             raise Rejected
         yield
+
+
+@dataclass(frozen=True, slots=True)
+class _Escapes:
+    """How characters are escaped in strings.
+
+    Attributes:
+        bodies: For each quote what may stand between two of them.
+        begun: An escape that is not whole yet.
+        recoded: What stands between the quotes, as it stands in a JSON string.
+    """
+
+    bodies: Mapping[str, re.Pattern[str]]
+    begun: re.Pattern[str]
+    recoded: Callable[[str], str]
 
 
 def _from_json(body: str) -> str:
@@ -147,9 +151,35 @@ def _from_json(body: str) -> str:
 
 def _from_python(body: str) -> str:
     def unescaped(escape: re.Match[str]) -> str:
-        code, character = escape.groups()
+        code, character = escape[1] or escape[2] or escape[3], escape[4]
         if code:
             return chr(int(code, 16))
-        return _PYTHON_ESCAPES.get(character, character if character in "\\'\"" else escape[0])
+        return _PYTHON_CHARACTERS.get(character, escape[0])
 
     return quoted(_PYTHON_ESCAPE.sub(unescaped, body))[1:-1]
+
+
+_HEX: Final = "[0-9a-fA-F]"
+_PYTHON_ESCAPE: Final = re.compile(rf"\\(?:x({_HEX}{{2}})|u({_HEX}{{4}})|U(00(?:0{_HEX}|10){_HEX}{{4}})|([^xuU]))")
+_PYTHON_CHARACTERS: Final = {
+    "n": "\n",
+    "t": "\t",
+    "r": "\r",
+    "b": "\b",
+    "f": "\f",
+    "0": "\0",
+    "\n": "",
+    "\\": "\\",
+    "'": "'",
+    '"': '"',
+}
+_JSON_ESCAPES: Final = _Escapes(
+    {'"': re.compile(rf'(?:[^"\\]++|\\(?:["\\/bfnrt]|u{_HEX}{{4}}))*+')},
+    re.compile(rf"\\(?:u{_HEX}{{0,3}})?"),
+    _from_json,
+)
+_PYTHON_ESCAPES: Final = _Escapes(
+    {quote: re.compile(rf"(?:[^{quote}\\]++|{_PYTHON_ESCAPE.pattern})*+") for quote in ('"', "'")},
+    re.compile(rf"\\(?:x{_HEX}?|u{_HEX}{{0,3}}|U{_HEX}{{0,7}})?"),
+    _from_python,
+)

@@ -1,7 +1,7 @@
-"""Calls whose arguments stand one by one between tags: Qwen3-Coder, GLM 4.5, MiniMax M2 and DeepSeek's DSML.
+"""Calls whose arguments stand one by one between tags: Qwen3-Coder, GLM 4.5, MiniMax M2, Kimi K3, DeepSeek's DSML.
 
-A value is plain text and may itself speak of the tags (a file about tool calls), so a closing tag ends a value only where
-the next parameter or the end of the call follows.
+A value is plain text and may itself speak of the tags (a file about tool calls), so a closing tag ends a value only
+where the next parameter or the end of the call follows.
 """
 
 from __future__ import annotations
@@ -9,12 +9,13 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass
+from html import unescape
 from io import StringIO
 from typing import Any, Final
 
 from svir_proxy.response.stages.text_calls.call import Call, Tools, read_name
 from svir_proxy.response.stages.text_calls.literals import JSON, quoted, read_object
-from svir_proxy.response.stages.text_calls.reader import Parse, Reader, Rejected
+from svir_proxy.response.stages.text_calls.reader import Parse, Reader
 from svir_proxy.response.stages.text_calls.typed_values import json_of_text, json_or_string
 
 _KEY: Final = re.compile(r'[^<>"\r\n]*')
@@ -33,6 +34,7 @@ class Tags:
         end: What ends the arguments.
         breaks: What ends a value whose own closing tag was forgotten.
         padded: One line feed before and one behind the value are markup.
+        escaped_keys: Keys are written as in HTML.
     """
 
     parameter: str
@@ -42,11 +44,15 @@ class Tags:
     end: str
     breaks: tuple[str, ...] = ()
     padded: bool = False
+    escaped_keys: bool = False
 
 
 _QWEN_LOST_END: Final = "\n</function>\n</tool_call>"
 _QWEN: Final = Tags(
     "<parameter=", ">", "", "</parameter>", "</function>", breaks=("\n<parameter=", _QWEN_LOST_END), padded=True
+)
+_KIMI: Final = Tags(
+    '<|open|>argument key="', '"', "<|sep|>", "<|close|>argument<|sep|>", "<|close|>call<|sep|>", escaped_keys=True
 )
 _GLM: Final = Tags("<arg_key>", "</arg_key>", "<arg_value>", "</arg_value>", "</tool_call>")
 
@@ -96,7 +102,9 @@ def read_invoke(reader: Reader, tools: Tools, opening: str = "<", closing: str =
     DSML writes the same with its own *opening* and *closing*, and says by ``string="false"`` that a value is JSON.
     """
     name = yield from read_name(reader, tools)
-    yield from reader.expect('">')
+    yield from reader.expect('"')
+    if (yield from reader.expect(">", "/>")) == "/>":
+        return [Call(name, "{}")]
     tags = Tags(f'{opening}parameter name="', '"', ">", f"{closing}parameter>", f"{closing}invoke>")
     arguments, _ = yield from _read_arguments(reader, tags, tools.parameters(name))
     return [Call(name, arguments)]
@@ -110,7 +118,7 @@ def read_invoke_section(reader: Reader, tools: Tools) -> Parse[list[Call]]:
 
 
 def read_dsml(reader: Reader, tools: Tools, bars: str) -> Parse[list[Call]]:
-    """DeepSeek's ``<｜DSML｜invoke name="NAME">..`` from behind the prefix on, with or without the section's tag."""
+    """DeepSeek's ``<|DSML|invoke name="NAME">..`` from behind the prefix on, with or without the section's tag."""
     space = yield from reader.one_of(" ")
     opening = f"<{bars}DSML{bars}{space}"
     invoke = 'invoke name="'
@@ -118,6 +126,23 @@ def read_dsml(reader: Reader, tools: Tools, bars: str) -> Parse[list[Call]]:
         yield from reader.spaces()
         yield from reader.expect(opening + invoke)
     return (yield from read_invoke(reader, tools, opening, f"</{bars}DSML{bars}{space}"))
+
+
+def read_kimi_tag(reader: Reader, tools: Tools) -> Parse[list[Call]]:
+    """Kimi K3's ``<|open|>call tool="NAME" index="1"<|sep|>..`` from the name on, to ``<|close|>call<|sep|>``."""
+    name = yield from read_name(reader, tools)
+    yield from reader.expect('"')
+    yield from reader.run(_ATTRIBUTES)
+    yield from reader.expect("<|sep|>")
+    arguments, _ = yield from _read_arguments(reader, _KIMI, tools.parameters(name))
+    return [Call(name, arguments)]
+
+
+def read_kimi_tags(reader: Reader, tools: Tools) -> Parse[list[Call]]:
+    """The first call behind ``<|open|>tools<|sep|>``; the others are found by themselves."""
+    yield from reader.spaces()
+    yield from reader.expect('<|open|>call tool="')
+    return (yield from read_kimi_tag(reader, tools))
 
 
 def _read_arguments(reader: Reader, tags: Tags, schema: Mapping[str, Any]) -> Parse[tuple[str, str]]:
@@ -133,15 +158,14 @@ def _read_arguments(reader: Reader, tags: Tags, schema: Mapping[str, Any]) -> Pa
             attributes = yield from reader.run(_ATTRIBUTES)
             yield from reader.expect(tags.value)
         text, tag = yield from _read_text(reader, tags)
-        arguments[key] = _json(text, attributes, schema, key)
+        arguments[unescape(key) if tags.escaped_keys else key] = _json(text, attributes, schema, key)
     return "{" + ", ".join(f"{quoted(key)}: {value}" for key, value in arguments.items()) + "}", tag
 
 
 def _read_text(reader: Reader, tags: Tags) -> Parse[tuple[str, str]]:
     """A value, and the tag behind it."""
     out = StringIO()
-    tag = ""
-    while not tag:
+    while True:
         text, end = yield from reader.until(tags.value_end, *tags.breaks)
         out.write(text)
         if end != tags.value_end:
@@ -149,20 +173,19 @@ def _read_text(reader: Reader, tags: Tags) -> Parse[tuple[str, str]]:
             break
         space = yield from reader.spaces()
         tag = yield from reader.one_of(tags.parameter, tags.end)
-        if not tag:
-            if (yield from reader.peek()) == "":
-                raise Rejected
-            out.write(end + space)
+        if tag:
+            break
+        out.write(end + space)
     value = out.getvalue()
     if tags.padded:
         value = value.removeprefix("\n")
-        value = value.removesuffix("\n") if tag != tags.parameter or end == tags.value_end else value
+        value = value.removesuffix("\n") if end == tags.value_end else value
     return value, tag
 
 
 def _json(text: str, attributes: str, schema: Mapping[str, Any], key: str) -> str:
-    if 'string="true"' in attributes:
+    if 'string="true"' in attributes or 'type="string"' in attributes:
         return quoted(text)
-    if 'string="false"' in attributes:
+    if 'string="false"' in attributes or 'type="' in attributes:
         return json_or_string(text.strip(), text)
     return json_of_text(text, schema, key)

@@ -1,14 +1,15 @@
 """The type of a value that markup does not tell: what the tool's schema says.
 
-In XML-like forms every value is plain text. Qwen's, GLM's and MiniMax's own parsers ask the schema: a value is JSON where
-the schema names another type than string and the text parses, else a string.
+In XML-like forms every value is plain text. Qwen's, GLM's and MiniMax's own parsers ask the schema: a value is JSON
+where the schema names another type than string and the text parses, else a string.
 """
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterator, Mapping
 from typing import Any, Final
+
+import orjson
 
 from svir_proxy.response.stages.text_calls.literals import PYTHON, quoted
 
@@ -30,14 +31,10 @@ def json_of_text(text: str, schema: Mapping[str, Any], key: str) -> str:
 def json_or_string(bare: str, text: str) -> str:
     """*bare* where it is JSON, else *text* as a string."""
     try:
-        json.loads(bare, parse_constant=_no_json)
-    except (ValueError, RecursionError):
+        orjson.loads(bare)
+    except orjson.JSONDecodeError:
         return quoted(text)
     return bare
-
-
-def _no_json(word: str) -> None:
-    raise ValueError(word)
 
 
 def _types(schema: Any, root: Mapping[str, Any], depth: int) -> Iterator[str]:
