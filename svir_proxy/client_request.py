@@ -106,12 +106,17 @@ class ClientRequest:
             model=model or "",
             stream=body.get("stream") is True,
             include_usage=isinstance(options, dict) and options.get("include_usage") is True,
-            tool_names=tuple(_tool_names(body)),
+            tool_names=tuple(name for name, _ in _functions(body)),
             tool_choice=choice,
             named_tool=named,
             call_ids=frozenset(_call_ids(messages)),
             part_kinds=frozenset(_part_kinds(messages)),
         )
+
+    def tool_parameters(self) -> dict[str, Mapping[str, Any]]:
+        """The JSON schema of each offered function's parameters; ``{}`` where it has none."""
+        schemas = {name: function.get("parameters") for name, function in _functions(self.body)}
+        return {name: schema if isinstance(schema, dict) else {} for name, schema in schemas.items()}
 
 
 def _name(value: Any) -> str:
@@ -124,16 +129,17 @@ def _list(value: Any) -> list[Any]:
     return value if isinstance(value, list) else []
 
 
-def _tool_names(body: Body) -> Iterator[str]:
+def _functions(body: Body) -> Iterator[tuple[str, dict[str, Any]]]:
+    """The functions the client offers, as tools or in the deprecated form: name and definition."""
     for tool in _list(body.get("tools")):
         if isinstance(tool, dict):
             function = tool.get("function")
-            name = function.get("name") if isinstance(function, dict) else tool.get("name")
-            if isinstance(name, str) and name:
-                yield name
+            function = function if isinstance(function, dict) else tool
+            if isinstance(function.get("name"), str) and function["name"]:
+                yield function["name"], function
     for function in _list(body.get("functions")):
         if isinstance(function, dict) and isinstance(function.get("name"), str) and function["name"]:
-            yield function["name"]
+            yield function["name"], function
 
 
 def _tool_choice(body: Body) -> tuple[str | None, str | None]:

@@ -69,6 +69,8 @@ class ToolChoiceFacts(_Part):
     none: Fact = "kept"
     required: Fact = "kept"
     named: Fact = "kept"
+    allowed_tools: Fact = "unknown"
+    """``{"type": "allowed_tools", ...}``: a choice among some of the tools."""
 
 
 class ResponseFormatFacts(_Part):
@@ -99,9 +101,31 @@ class RequestFacts(_Part):
     """Top-level fields an answer can do without, by name."""
     response_format: ResponseFormatFacts = ResponseFormatFacts()
     images: Fact = "kept"
+    remote_images: Fact = "unknown"
+    """Images given as an http(s) URL, which the server has to fetch."""
     audio: Fact = "kept"
     files: Fact = "kept"
+    content_parts: Fact = "kept"
+    """Text as a list of ``text`` parts in place of a string."""
+    tool_content_parts: Fact = "kept"
+    """The same in a tool message."""
+    null_content: Fact = "kept"
+    """``content: null`` in an assistant message with calls."""
+    missing_content: Fact = "kept"
+    """No ``content`` in an assistant message with calls."""
     developer_role: Fact = "kept"
+    late_system: Fact = "kept"
+    """A ``system`` message that is not the first."""
+    consecutive_roles: Fact = "kept"
+    """Two user or two assistant messages in a row."""
+    tool_strict: Fact = "kept"
+    """``strict`` in a tool's definition."""
+    empty_parameters: Fact = "kept"
+    """A tool without ``parameters``, or with ``{}``."""
+    call_ids: Literal["any", "alphanumeric_9"] = "any"
+    """The form of call ids in the history that the server takes."""
+    reasoning_efforts: dict[str, str | None] = {}
+    """Values of ``reasoning_effort`` that the server does not know: what to send instead; null: leave the field out."""
     refusal_parts: Fact = "kept"
     """``refusal`` parts in an assistant message's content."""
     empty_arguments: Fact = "kept"
@@ -110,6 +134,12 @@ class RequestFacts(_Part):
     """The name of the output limit this server reads."""
     reasoning_history: Literal["reasoning_content", "reasoning", "none"] = "none"
     """The key under which an assistant message repeats its reasoning."""
+    stream_logprobs: Fact = "kept"
+    """``logprobs`` in a stream."""
+    stream_logprobs_with_tools: Fact = "kept"
+    """``logprobs`` in a stream of a request with tools."""
+    always_send: dict[str, Any] = {}
+    """Top-level fields sent with every request that does not set them itself."""
     unknown_fields: Fact = "kept"
     """Fields outside the protocol (``top_k``, ``chat_template_kwargs``, ...)."""
 

@@ -22,6 +22,7 @@ from svir_proxy.response.sse import ServerSentEvent, SSEParser
 from svir_proxy.response.stages.cumulative import Cumulative
 from svir_proxy.response.stages.finish import Finish
 from svir_proxy.response.stages.stage import Sink
+from svir_proxy.response.stages.text_calls import TextCalls
 from svir_proxy.response.stages.think_tags import ThinkTags
 from svir_proxy.response.stages.tool_calls import ToolCalls
 from svir_proxy.response.upstream_error import ErrorReader
@@ -299,6 +300,8 @@ def build_stages(request: ClientRequest, profile: Profile, limits: Limits, sink:
         limit=limits.held_characters,
         forbidden=request.tool_choice == "none",
     ).feed
+    if request.tool_names and request.tool_choice != "none" and profile.response.text_calls:
+        sink = TextCalls(sink, request.tool_parameters(), limits.held_characters).feed
     sink = ThinkTags(sink, preopened=profile.response.reasoning == "think_tags_preopened").feed
     if profile.response.content == "cumulative":
         sink = Cumulative(sink).feed

@@ -1,0 +1,65 @@
+"""Content in the form a server takes: a string where it wants no parts, something where it wants no nothing.
+
+Agents send text as lists of parts (pi, qwen-code, also in tool messages); LiteLLM leaves the ``content`` key out beside
+calls; several servers take strings only, or refuse null, or a message without content.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from svir_proxy.client_request import Body
+from svir_proxy.request.context import Context, map_messages
+
+
+def shape_content(body: Body, context: Context) -> Body:
+    """Shape the content of each message."""
+
+    def change(message: dict[str, Any]) -> dict[str, Any]:
+        message = _without_leftovers(message, context)
+        return _present(_flat(message, context), context)
+
+    return map_messages(body, change)
+
+
+def _without_leftovers(message: dict[str, Any], context: Context) -> dict[str, Any]:
+    """Drop what an answer left behind in the history: nulls, empty lists of calls, a client library's own keys."""
+    dropped = [
+        key
+        for key, value in message.items()
+        if key in ("provider_specific_fields", "reasoning_details", "annotations")
+        or (value is None and key != "content")
+        or (value == [] and key == "tool_calls")
+    ]
+    if not dropped:
+        return message
+    if any(message[key] for key in dropped):
+        context.note("history=leftovers_dropped")
+    return {key: value for key, value in message.items() if key not in dropped}
+
+
+def _flat(message: dict[str, Any], context: Context) -> dict[str, Any]:
+    content = message.get("content")
+    if not isinstance(content, list):
+        return message
+    facts = context.profile.request
+    role = message.get("role")
+    fact = facts.tool_content_parts if role in ("tool", "function") else facts.content_parts
+    if fact in ("kept", "unknown"):
+        return message
+    texts = [part.get("text") for part in content if isinstance(part, dict) and part.get("type") == "text"]
+    if len(texts) != len(content) or not all(isinstance(text, str) for text in texts):
+        return message
+    context.note("content=flattened")
+    return {**message, "content": "".join(texts)}  # type: ignore[arg-type]  # all are strings
+
+
+def _present(message: dict[str, Any], context: Context) -> dict[str, Any]:
+    if message.get("role") != "assistant" or message.get("content") is not None:
+        return message
+    facts = context.profile.request
+    fact = facts.null_content if "content" in message else facts.missing_content
+    if fact in ("kept", "unknown"):
+        return message
+    context.note("content=empty_string")
+    return {**message, "content": ""}
