@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import time
+from itertools import islice
 from typing import TYPE_CHECKING, Any
 
 import httpx
@@ -88,8 +89,7 @@ def test_the_server_of_a_stream_dies(model: Path, client_of: ClientOf) -> None:
     answer = Answer()
     with llama_server(model, UPSTREAM_KEY) as server, client_of(server.url) as client:
         with client.chat.completions.create(**ENDLESS, stream=True) as stream:
-            next(stream)
-            Slots(server.url).wait_until(generating)
+            answer.take(islice(stream, 20))
             server.kill()
             with pytest.raises(openai.APIError) as caught:
                 answer.take(stream)
