@@ -78,6 +78,8 @@ class ResponseFormatFacts(_Part):
 
     json_object: Fact = "kept"
     json_schema: Fact = "kept"
+    json_object_needs_word: bool = False
+    """``json_object`` is refused unless the word JSON stands in the messages."""
     schema_binds_reasoning: bool = False
     """The schema holds the reasoning too, so that the JSON arrives as reasoning."""
 

@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from svir_proxy.client_request import Body, ClientRequest
+from svir_proxy.expectation import Expectation
 from svir_proxy.profiles.schema import Fact, Profile
 
 
@@ -20,6 +21,7 @@ class Context:
         model: The server's id of the model.
         learned: Optional fields this backend was seen to reject for this model.
         notes: What was changed, in order; see `note`.
+        expectations: What the answer has to be that the server does not see to; see `expect`.
     """
 
     request: ClientRequest
@@ -27,11 +29,16 @@ class Context:
     model: str
     learned: frozenset[str] = frozenset()
     notes: list[str] = field(default_factory=list)
+    expectations: list[Expectation] = field(default_factory=list)
 
     def note(self, text: str) -> None:
         """Tell a change: ``what=how``, without blanks or commas; a change is told once."""
         if text not in self.notes:
             self.notes.append(text)
+
+    def expect(self, expectation: Expectation) -> None:
+        """Have the answer checked before it is let out."""
+        self.expectations.append(expectation)
 
     def optional(self, name: str) -> Fact:
         """What the server does with an optional top-level field."""

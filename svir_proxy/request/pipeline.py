@@ -6,16 +6,23 @@ from dataclasses import dataclass
 from typing import Final
 
 from svir_proxy.client_request import Body, ClientRequest
+from svir_proxy.expectation import Expectation
 from svir_proxy.profiles.schema import Profile
 from svir_proxy.request.context import Context, Rewrite
+from svir_proxy.request.rewrites.always_send import add_fields
+from svir_proxy.request.rewrites.call_ids import shape_call_ids
+from svir_proxy.request.rewrites.content import shape_content
 from svir_proxy.request.rewrites.history import repair_history
 from svir_proxy.request.rewrites.model import name_model
 from svir_proxy.request.rewrites.nulls import leave_out_nulls
 from svir_proxy.request.rewrites.optional_fields import leave_out_rejected
 from svir_proxy.request.rewrites.parts import gate_parts
-from svir_proxy.request.rewrites.roles import translate_roles
+from svir_proxy.request.rewrites.reasoning_effort import translate_effort
+from svir_proxy.request.rewrites.response_format import keep_response_format
+from svir_proxy.request.rewrites.roles import order_messages, translate_roles
 from svir_proxy.request.rewrites.stream import decide_stream
 from svir_proxy.request.rewrites.token_limit import name_token_limit
+from svir_proxy.request.rewrites.tool_definitions import define_tools
 from svir_proxy.request.rewrites.tools import keep_tool_choice, leave_out_empty_tools, translate_functions
 
 REWRITES: Final[tuple[Rewrite, ...]] = (
@@ -24,22 +31,31 @@ REWRITES: Final[tuple[Rewrite, ...]] = (
     name_model,
     translate_functions,
     leave_out_empty_tools,
-    keep_tool_choice,
+    define_tools,
     translate_roles,
+    order_messages,
     repair_history,
+    shape_content,
+    shape_call_ids,
+    keep_tool_choice,
+    keep_response_format,
+    translate_effort,
     name_token_limit,
     leave_out_rejected,
+    add_fields,
     decide_stream,
 )
-"""What comes earlier may make work for what comes later: functions become tools before tools are judged."""
+"""What comes earlier makes work for what comes later: functions become tools before tools are judged, messages have
+their order before an instruction is added to the first of them."""
 
 
 @dataclass(frozen=True, slots=True)
 class UpstreamRequest:
-    """What goes to the backend: the body, and what was changed in it."""
+    """What goes to the backend, what was changed in it, and what the answer has to be."""
 
     body: Body
     notes: tuple[str, ...]
+    expectation: Expectation | None
 
     @property
     def stream(self) -> bool:
@@ -58,4 +74,6 @@ def rewrite_request(
     body: Body = request.body
     for rewrite in REWRITES:
         body = rewrite(body, context)
-    return UpstreamRequest(body, tuple(context.notes))
+    # A demanded call comes before a demanded format: an answer with calls has no text that could match.
+    expectation = context.expectations[0] if context.expectations else None
+    return UpstreamRequest(body, tuple(context.notes), expectation)

@@ -26,7 +26,7 @@ _STREAM_HEADERS: Final[Headers] = [
     (b"cache-control", b"no-cache"),
     (b"x-accel-buffering", b"no"),
 ]
-_BEGINNING: Final = (*OUTPUT, Finished)
+BEGINNING: Final = (*OUTPUT, Finished)
 """What a stream begins with: output, or the end of an answer that has none."""
 
 
@@ -84,7 +84,7 @@ class StreamedAnswer:
         """Write *events*, all in one message; those that are no output wait for the stream to begin."""
         out = []
         for event in events:
-            if not self.has_output and isinstance(event, _BEGINNING):
+            if not self.has_output and isinstance(event, BEGINNING):
                 self.has_output = True
                 if not self.committed:
                     out.append(self._begin())
@@ -159,7 +159,7 @@ class WholeAnswer:
         """Gather *events*."""
         for event in events:
             self._folder.feed(event)
-            if isinstance(event, _BEGINNING):
+            if isinstance(event, BEGINNING):
                 self.has_output = True
             elif isinstance(event, Noted):
                 self.notes.append(event.note)

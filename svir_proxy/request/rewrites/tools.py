@@ -1,15 +1,15 @@
 """Tools and the choice between them, in the form and with the force that the server keeps.
 
-The decision table of ``tool_choice`` (with tools offered):
+The decision table of ``tool_choice`` (with tools offered; *demand* is: instruct, check the answer, repeat once):
 
-========  ======  ====================  ==================  ======================================
-fact      auto    none                  required            named
-========  ======  ====================  ==================  ======================================
-kept      send    send                  send                send
-ignored   send    drop the tools        send                only that tool, then as ``required``
-rejected  drop    drop the tools        ``auto``            only that tool, then as ``required``
-unknown   send    send                  send                send
-========  ======  ====================  ==================  ======================================
+========  ======  ==============  ======================  ======================================  ===================
+fact      auto    none            required                named                                   allowed_tools
+========  ======  ==============  ======================  ======================================  ===================
+kept      send    send            send                    send                                    send
+unknown   send    send            send                    send                                    only these tools
+ignored   send    drop the tools  send, demand            only that tool, then as ``required``    only these tools
+rejected  drop    drop the tools  ``auto``, demand        only that tool, then as ``required``    only these tools
+========  ======  ==============  ======================  ======================================  ===================
 """
 
 from __future__ import annotations
@@ -17,7 +17,9 @@ from __future__ import annotations
 from typing import Any
 
 from svir_proxy.client_request import Body
+from svir_proxy.expectation import Expectation
 from svir_proxy.request.context import Context, map_messages, with_values, without
+from svir_proxy.request.instructions import add_instruction, call_instruction
 
 
 def translate_functions(body: Body, context: Context) -> Body:
@@ -70,39 +72,64 @@ def keep_tool_choice(body: Body, context: Context) -> Body:
     tools = body.get("tools")
     if choice is None or not isinstance(tools, list) or not tools:
         return body
-    facts = context.profile.request.tool_choice
     if isinstance(choice, dict):
-        choice = _nested(choice)
-        if choice is not body["tool_choice"]:
-            context.note("tool_choice=nested")
-            body = with_values(body, {"tool_choice": choice})
-        name = context.request.named_tool
-        if facts.named in ("kept", "unknown") or name is None:
-            return body
-        only = [tool for tool in tools if _tool_name(tool) == name]
-        if not only:
-            return body  # the server's to refuse
-        context.note("tool_choice.named=only_tool")
-        return _required(with_values(body, {"tools": only, "tool_choice": "required"}), context)
+        return _keep_object(body, context, choice, tools)
+    facts = context.profile.request.tool_choice
     if choice == "none" and facts.none in ("ignored", "rejected"):
         context.note("tool_choice.none=tools_dropped")
         return without(body, "tools", "tool_choice", "parallel_tool_calls")
     if choice == "required":
-        return _required(body, context)
+        return _require(body, context, "tool_choice.required")
     if choice == "auto" and facts.auto == "rejected":
         context.note("tool_choice.auto=dropped")
         return without(body, "tool_choice")
     return body
 
 
-def _required(body: Body, context: Context) -> Body:
-    fact = context.profile.request.tool_choice.required
-    if fact == "rejected":
+def _keep_object(body: Body, context: Context, choice: dict[str, Any], tools: list[Any]) -> Body:
+    facts = context.profile.request.tool_choice
+    if choice.get("type") == "allowed_tools" and facts.allowed_tools != "kept":
+        return _allow(body, context, choice, tools)
+    nested = _nested(choice)
+    if nested is not choice:
+        context.note("tool_choice=nested")
+        body = with_values(body, {"tool_choice": nested})
+    name = context.request.named_tool
+    if facts.named in ("kept", "unknown") or name is None:
+        return body
+    only = [tool for tool in tools if _tool_name(tool) == name]
+    if not only:
+        return body  # the server's to refuse
+    context.note("tool_choice.named=only_tool")
+    return _require(with_values(body, {"tools": only, "tool_choice": "required"}), context, "tool_choice.named")
+
+
+def _allow(body: Body, context: Context, choice: dict[str, Any], tools: list[Any]) -> Body:
+    """A choice among some of the tools: only these are offered."""
+    inner = choice.get("allowed_tools")
+    allowed = inner if isinstance(inner, dict) else choice
+    listed = allowed.get("tools")
+    names = {_tool_name(tool) for tool in listed} if isinstance(listed, list) else set()
+    only = [tool for tool in tools if _tool_name(tool) in names]
+    if not only:
+        return body  # the server's to refuse
+    context.note("tool_choice.allowed_tools=only_tools")
+    mode = "required" if allowed.get("mode") == "required" else "auto"
+    return keep_tool_choice(with_values(body, {"tools": only, "tool_choice": mode}), context)
+
+
+def _require(body: Body, context: Context, fact: str) -> Body:
+    """A call of one of the tools that are left."""
+    required = context.profile.request.tool_choice.required
+    if required in ("kept", "unknown"):
+        return body
+    if required == "rejected":
         context.note("tool_choice.required=auto")
-        return with_values(body, {"tool_choice": "auto"})
-    if fact == "ignored":
-        context.note("tool_choice.required=not_enforced")
-    return body
+        body = with_values(body, {"tool_choice": "auto"})
+    names = [name for tool in body["tools"] if isinstance(name := _tool_name(tool), str)]
+    context.note(f"{fact}=instructed")
+    context.expect(Expectation(fact, calls=frozenset(names)))
+    return add_instruction(body, call_instruction(names))
 
 
 def _nested(choice: dict[str, Any]) -> dict[str, Any]:
@@ -113,5 +140,8 @@ def _nested(choice: dict[str, Any]) -> dict[str, Any]:
 
 
 def _tool_name(tool: Any) -> Any:
-    function = tool.get("function") if isinstance(tool, dict) else None
-    return function.get("name") if isinstance(function, dict) else None
+    if not isinstance(tool, dict):
+        return None
+    function = tool.get("function")
+    name = function.get("name") if isinstance(function, dict) else tool.get("name")
+    return name if isinstance(name, str) else None

@@ -1,0 +1,70 @@
+"""An answer that is held until it is known to be what the request demanded."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from svir_proxy.expectation import Expectation, unfenced
+from svir_proxy.response.events import ContentDelta, Event, Failed, Noted, ToolCallStarted
+from svir_proxy.server.answer import BEGINNING, Answer
+from svir_proxy.server.transport import UpstreamBody
+
+
+class HeldAnswer:
+    """Gathers an answer in front of the one that the client gets; meanwhile that one is kept alive."""
+
+    def __init__(self, answer: Answer, expectation: Expectation) -> None:
+        self._answer = answer
+        self._expectation = expectation
+        self._events: list[Event] = []
+        self.has_output = False
+
+    def take(self, events: Sequence[Event]) -> None:
+        """Hold *events*."""
+        for event in events:
+            if isinstance(event, BEGINNING):
+                self.has_output = True
+            if not isinstance(event, Failed):
+                self._events.append(event)
+
+    def tick(self, now: float) -> float:
+        """What is due to the client is due all the same."""
+        return self._answer.tick(now)
+
+    def begin_source(self, body: UpstreamBody) -> None:
+        """The client cannot fall behind: it gets nothing yet."""
+
+    def end_source(self) -> None:
+        """As `begin_source`."""
+
+    @property
+    def text(self) -> str:
+        """The answer's text, without what was put around demanded JSON."""
+        text = "".join(event.text for event in self._events if isinstance(event, ContentDelta))
+        return unfenced(text) if self._expectation.schema is not None else text
+
+    def unmet(self) -> str | None:
+        """Why the answer does not do; None where it does."""
+        calls = [event.name for event in self._events if isinstance(event, ToolCallStarted)]
+        return self._expectation.unmet(calls, self.text)
+
+    def release(self, note: str | None) -> None:
+        """Let the answer out, with *note* about it."""
+        events = self._events
+        if self._expectation.schema is not None:
+            events = _with_text(events, self.text)
+        if note is not None:
+            self._answer.take([Noted(note)])
+        self._answer.take(events)
+
+
+def _with_text(events: list[Event], text: str) -> list[Event]:
+    """*events* with *text* in place of their own."""
+    replaced: list[Event] = []
+    for event in events:
+        if not isinstance(event, ContentDelta):
+            replaced.append(event)
+        elif text:
+            replaced.append(ContentDelta(text))
+            text = ""
+    return replaced
