@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 COMMANDS: Final = {
     "serve": "run the proxy",
     "check": "validate the configuration without starting",
-    "demo": "run the proxy in front of a small model that runs in this process",
+    "demo": "run the proxy in front of a llama.cpp of its own, with a small model",
 }
 
 OK: Final = 0

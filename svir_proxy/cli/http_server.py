@@ -17,7 +17,7 @@ from svir_proxy.cli import FAILED, OK
 from svir_proxy.cli.configuration import url
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Callable, Iterator
 
     from starlette.types import ASGIApp
 
@@ -31,12 +31,15 @@ class Server(uvicorn.Server):
     """Says when it accepts, and ends as an orderly exit rather than by the signal that asked for it."""
 
     announcement: str = ""
+    when_ready: Callable[[], None] | None = None
 
     async def startup(self, sockets: list[socket.socket] | None = None) -> None:
         """Start, then say so."""
         await super().startup(sockets)
         if self.started:
             _announce(self.announcement)
+            if self.when_ready is not None:
+                self.when_ready()
 
     @contextlib.contextmanager
     def capture_signals(self) -> Iterator[None]:
@@ -65,11 +68,17 @@ class Supervisor(Multiprocess):
 
 def serve(app: ASGIApp, settings: Settings) -> int:
     """Serve *app* in this process until a signal; the result is the process's status."""
-    listener = _listen(settings)
-    if listener is None:
-        return FAILED
+    listener = listen(settings)
+    return FAILED if listener is None else serve_on(listener, app, settings)
+
+
+def serve_on(
+    listener: socket.socket, app: ASGIApp, settings: Settings, when_ready: Callable[[], None] | None = None
+) -> int:
+    """As `serve`, on a socket that listens already; calls *when_ready* once requests are accepted."""
     server = Server(_config(app, settings))
-    server.announcement = _where(settings, listener)
+    server.announcement = f"listening on {address(settings, listener)}"
+    server.when_ready = when_ready
     try:
         server.run([listener])
     except SystemExit:
@@ -80,11 +89,11 @@ def serve(app: ASGIApp, settings: Settings) -> int:
 
 def serve_with_workers(factory: str, settings: Settings) -> int:
     """Serve the application that *factory* (``module:function``) makes in each worker, until a signal."""
-    listener = _listen(settings)
+    listener = listen(settings)
     if listener is None:
         return FAILED
     supervisor = Supervisor(_config(factory, settings, factory=True), [listener])
-    supervisor.announcement = _where(settings, listener)
+    supervisor.announcement = f"listening on {address(settings, listener)}"
     supervisor.run()
     return FAILED if supervisor.failed else OK
 
@@ -111,7 +120,7 @@ def _config(app: ASGIApp | str, settings: Settings, **more: Any) -> uvicorn.Conf
     )
 
 
-def _listen(settings: Settings) -> socket.socket | None:
+def listen(settings: Settings) -> socket.socket | None:
     """A listening socket; None, and one line that says why, where there can be none."""
     host, port = settings.server.host, settings.server.port
     try:
@@ -132,8 +141,9 @@ def _listen(settings: Settings) -> socket.socket | None:
         return None
 
 
-def _where(settings: Settings, listener: socket.socket) -> str:
-    return f"listening on {url(settings.server.host, listener.getsockname()[1])}"
+def address(settings: Settings, listener: socket.socket) -> str:
+    """The URL of *listener*, with the host as it is configured and the port as it is."""
+    return url(settings.server.host, listener.getsockname()[1])
 
 
 def _announce(line: str) -> None:
