@@ -15,6 +15,10 @@ from tests.support.proxy import ask, running_proxy, settings_for
 from tests.support.upstream import Answer, ScriptedUpstream
 
 FAILURES = expected_failures()
+MODELS = {
+    (case.key, split): f"case-{number:04d}-{split}" for number, case in enumerate(load_cases()) for split in SPLITS
+}
+"""A model of its own for each: what the proxy learns of one must not help another."""
 
 
 class Exchanges:
@@ -27,13 +31,10 @@ class Exchanges:
         self._proxies: dict[str, str] = {}
 
     async def run(self, case: Case, split: Split) -> tuple[Seen, bool]:
-        """The proxy's answer, and whether the upstream was asked.
-
-        The model's name is one of its own for each case and split: what the proxy learns of one must not help another.
-        """
-        model = f"case-{_NUMBERS[case.key]:04d}-{split}"
-        answer = Answer.recorded(case.response, cut(case.body, split, case.key))
-        self._upstream.script[model] = answer
+        """The proxy's answer, and whether the upstream was asked."""
+        model = MODELS[case.key, split]
+        answer = self._upstream.script[model]
+        answer.pieces = cut(case.body, split, case.key)
         seen = await ask(self._client, await self._proxy(case), {**case.request, "model": model})
         return seen, bool(answer.received)
 
@@ -45,13 +46,11 @@ class Exchanges:
         return self._proxies[key]
 
 
-_NUMBERS = {case.key: number for number, case in enumerate(load_cases())}
-
-
 @pytest_asyncio.fixture(scope="session", loop_scope="session")
 async def exchanges():
     async with AsyncExitStack() as stack:
-        upstream = await stack.enter_async_context(ScriptedUpstream())
+        script = {MODELS[case.key, split]: Answer.recorded(case.response) for case in load_cases() for split in SPLITS}
+        upstream = await stack.enter_async_context(ScriptedUpstream(script))
         client = await stack.enter_async_context(httpx.AsyncClient(trust_env=False, timeout=None))
         yield Exchanges(upstream, client, stack)
 
@@ -64,7 +63,7 @@ def _params():
 
 
 @pytest.mark.asyncio(loop_scope="session")
-@pytest.mark.parametrize(("case", "split"), _params())
+@pytest.mark.parametrize(("case", "split"), [*_params()])
 async def test_a_client_sees_what_the_case_says(exchanges: Exchanges, case: Case, split: Split) -> None:
     seen, reached = await exchanges.run(case, split)
     problems = judge(case, seen, reached=reached)

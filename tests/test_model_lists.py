@@ -25,7 +25,7 @@ def _clean(name: str) -> str:
     return name.rsplit("/", 1)[-1] if name.startswith("/") else name
 
 
-@pytest.mark.parametrize("listed", _params())
+@pytest.mark.parametrize("listed", [*_params()])
 async def test_the_list_shows_the_chat_models(listed: ModelList) -> None:
     meta = listed.meta
     answer = Answer.recorded(meta["response"], [meta["body"].encode()])

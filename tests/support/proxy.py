@@ -9,9 +9,11 @@ from typing import TYPE_CHECKING, Any
 
 import httpx
 import uvicorn
-from svir_proxy.server.app import create_app
+from pydantic import ValidationError
 
-from svir_proxy.settings import Settings
+from svir_proxy.server.app import create_app
+from svir_proxy.settings import Settings, SettingsError
+from svir_proxy.settings.problems import problems_of
 from tests.support.judge import UPSTREAM_KEY, Seen
 
 if TYPE_CHECKING:
@@ -29,7 +31,10 @@ def settings_for(
         "api_key": UPSTREAM_KEY,
         "overrides": dict(overrides or {}),
     }
-    return Settings.model_validate({"auth": {"keys": []}, "backends": [backend], **sections})
+    try:
+        return Settings.model_validate({"auth": {"keys": []}, "backends": [backend], **sections})
+    except ValidationError as exc:
+        raise SettingsError(problems_of(exc, Settings)) from None
 
 
 @asynccontextmanager
@@ -47,7 +52,9 @@ async def running_proxy(settings: Settings) -> AsyncIterator[str]:
         log_config=None,
     )
     server = _Server(config)
-    listener = socket.create_server(("127.0.0.1", 0))
+    # With its protocol named: only then asyncio turns off Nagle's algorithm, which costs 40 ms for each answer.
+    listener = socket.socket(socket.AF_INET, socket.SOCK_STREAM, socket.IPPROTO_TCP)
+    listener.bind(("127.0.0.1", 0))
     serving = asyncio.create_task(server.serve([listener]))
     ready = asyncio.create_task(server.ready.wait())
     try:

@@ -54,7 +54,7 @@ class Answer:
     received: list[Received] = field(default_factory=list)
 
     @classmethod
-    def recorded(cls, response: Mapping[str, Any], pieces: Sequence[bytes]) -> Self:
+    def recorded(cls, response: Mapping[str, Any], pieces: Sequence[bytes] = ()) -> Self:
         """An answer as a case or a model list describes it."""
         return cls(
             status=response["status"],
@@ -73,7 +73,8 @@ def json_answer(value: Any, status: int = 200) -> Answer:
 class ScriptedUpstream:
     """The server. *script*: the answer for each model; *models*: the answer to a GET, made from the script if None.
 
-    ``async with ScriptedUpstream({"m": Answer(...)}) as upstream: upstream.base_url``. The script may grow while it runs.
+    ``async with ScriptedUpstream({"m": Answer(...)}) as upstream: upstream.base_url``. A proxy remembers the models that
+    are listed when it first asks.
     """
 
     def __init__(self, script: dict[str, Answer] | None = None, models: Answer | None = None) -> None:
