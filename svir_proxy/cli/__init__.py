@@ -15,6 +15,7 @@ if TYPE_CHECKING:
 COMMANDS: Final = {
     "serve": "run the proxy",
     "check": "validate the configuration without starting",
+    "explain": "show what would go to a backend for a request, and why",
     "demo": "run the proxy in front of a llama.cpp of its own, with a small model",
 }
 

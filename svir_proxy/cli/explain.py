@@ -1,0 +1,130 @@
+"""``svir-proxy explain``: what would go to a backend for a request, and why, without sending it."""
+
+from __future__ import annotations
+
+import json
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from svir_proxy.cli import BAD_CONFIGURATION, COMMANDS, FAILED, OK
+from svir_proxy.cli.configuration import add_config_option, report
+
+if TYPE_CHECKING:
+    import argparse
+    from collections.abc import Iterator
+
+    from svir_proxy.request import UpstreamRequest
+    from svir_proxy.settings import Backend, Settings
+
+
+def add_parser(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
+    """Declare the command."""
+    parser = subparsers.add_parser("explain", help=COMMANDS["explain"], description=f"{__doc__}")
+    add_config_option(parser)
+    parser.add_argument("--backend", metavar="NAME", help="the backend; without it the one the model is an alias of")
+    parser.add_argument("--json", action="store_true", help="print one JSON object")
+    parser.add_argument("request", metavar="REQUEST.json", help="the request body; - reads standard input")
+
+
+def run(args: argparse.Namespace) -> int:
+    """Rewrite the request as ``serve`` would, and say what was changed."""
+    # Imported here: --help need not wait for pydantic.
+    from svir_proxy.client_request import ClientRequest  # noqa: PLC0415 - see above
+    from svir_proxy.errors import ProxyError  # noqa: PLC0415 - see above
+    from svir_proxy.request import rewrite_request  # noqa: PLC0415 - see above
+    from svir_proxy.settings import SettingsError, load_settings  # noqa: PLC0415 - see above
+
+    try:
+        settings = load_settings(args.config)
+    except SettingsError as exc:
+        report(exc)
+        return BAD_CONFIGURATION
+    try:
+        raw = sys.stdin.buffer.read() if args.request == "-" else Path(args.request).read_bytes()
+    except OSError as exc:
+        print(f"{args.request}: cannot be read: {exc.strerror}", file=sys.stderr)
+        return FAILED
+    try:
+        request = ClientRequest.from_json(raw, id="explain", received=1)
+        backend, model = _route(settings, request.model, args.backend)
+        rewritten = rewrite_request(request, backend.loaded_profile, model)
+    except LookupError as exc:
+        print(exc.args[0], file=sys.stderr)
+        return FAILED
+    except ProxyError as error:
+        print(json.dumps({"status": error.status, **error.envelope()}, indent=2, ensure_ascii=False))
+        return OK
+    if args.json:
+        print(json.dumps(_as_json(backend, rewritten), indent=2, ensure_ascii=False))
+    else:
+        for line in _in_words(backend, rewritten):
+            print(line)
+    return OK
+
+
+def _route(settings: Settings, model: str, name: str | None) -> tuple[Backend, str]:
+    """The backend that *model* goes to as far as the configuration alone tells, and the server's id for it."""
+    backends = settings.backends
+    if name is not None:
+        backends = [backend for backend in backends if backend.name == name]
+        if not backends:
+            raise LookupError(f"--backend {name}: there is no such backend")
+    for backend in backends:
+        if model in backend.models:
+            return backend, backend.models[model]
+    if len(backends) != 1:
+        known = ", ".join(backend.name for backend in backends)
+        raise LookupError(f"which backend has {model!r}? Name it with --backend ({known or 'none is configured'})")
+    return backends[0], model
+
+
+def _as_json(backend: Backend, rewritten: UpstreamRequest) -> dict[str, Any]:
+    from dataclasses import asdict  # noqa: PLC0415 - as in run
+
+    from svir_proxy.request.reasons import reason  # noqa: PLC0415 - as in run
+
+    profile = backend.loaded_profile
+    return {
+        "backend": backend.name,
+        "profile": profile.name,
+        "url": _url(backend),
+        "rewrites": [asdict(reason(note, profile)) for note in rewritten.notes],
+        "checked": rewritten.expectation.fact if rewritten.expectation is not None else None,
+        "body": rewritten.body,
+    }
+
+
+def _in_words(backend: Backend, rewritten: UpstreamRequest) -> Iterator[str]:
+    from svir_proxy.request.reasons import reason  # noqa: PLC0415 - as in run
+
+    profile = backend.loaded_profile
+    yield f"backend   {backend.name} ({profile.server}, profile {profile.name})"
+    yield f"request   POST {_url(backend)}"
+    if not rewritten.notes:
+        yield "rewrites  none"
+    for note in rewritten.notes:
+        why = reason(note, profile)
+        yield f"rewrite   {note}"
+        yield f"          {why.done}"
+        if why.fact is not None:
+            yield f"          because {why.fact} is {why.value!r}" + (f": {why.evidence}" if why.evidence else "")
+    if rewritten.expectation is not None:
+        yield f"answer    is held and checked for {rewritten.expectation.fact}, asked again once, then noted as unmet"
+    yield "body"
+    yield json.dumps(_shortened(rewritten.body), indent=2, ensure_ascii=False)
+
+
+def _url(backend: Backend) -> str:
+    return f"{backend.root}{backend.loaded_profile.endpoint.chat_path}"
+
+
+def _shortened(value: Any) -> Any:
+    """*value* with long texts (images) cut, for reading."""
+    if isinstance(value, str):
+        return value if len(value) <= 2000 else f"{value[:200]}… ({len(value)} characters)"
+    if isinstance(value, dict):
+        return {key: _shortened(item) for key, item in value.items()}
+    if isinstance(value, list):
+        return [_shortened(item) for item in value]
+    return value
