@@ -100,7 +100,7 @@ def _serve(model: Path, args: argparse.Namespace) -> int:
     _tell(f"model: {model} ({model.stat().st_size / 2**20:.0f} MiB)")
     _tell("starting llama.cpp ...")
     with listener, running(model, name, args.llama_port) as llama:
-        _tell(f"llama.cpp answers at {llama.url} after {time.monotonic() - began:.1f} s")
+        _tell(f"llama.cpp answers at {llama.url} (process {llama.process.pid})")
         backend = {"name": "demo", "base_url": llama.url, "profile": "llama-cpp", "api_key": llama.api_key}
         settings = Settings.model_validate({"server": server, "backends": [backend]})
         set_up_logging(settings.logging)

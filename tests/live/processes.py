@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import re
 import subprocess
 import sys
@@ -52,6 +53,10 @@ class Child:
     def _find(self, pattern: str) -> re.Match[str] | None:
         return next((match for line in self.output if (match := re.search(pattern, line))), None)
 
+    def wait(self) -> int:
+        """The exit status."""
+        return self.process.wait(PATIENCE)
+
     def kill(self) -> None:
         """Ends the process as a crash would."""
         self.process.kill()
@@ -59,8 +64,8 @@ class Child:
 
 
 @contextmanager
-def running(command: Sequence[str]) -> Iterator[Child]:
-    """Runs *command*; its input stays open until the end of the context, where it is killed if it still runs."""
+def running(command: Sequence[str], **variables: str) -> Iterator[Child]:
+    """Runs *command*, with more environment *variables*; at the end of the context it is killed if it still runs."""
     with subprocess.Popen(
         command,
         stdin=subprocess.PIPE,
@@ -69,6 +74,7 @@ def running(command: Sequence[str]) -> Iterator[Child]:
         text=True,
         encoding="utf-8",
         errors="replace",
+        env={**os.environ, **variables},
     ) as process:
         child = Child(process)
         reader = threading.Thread(target=child.read)
