@@ -1,0 +1,72 @@
+"""Large payloads leave a body before it is parsed and come back byte for byte."""
+
+from __future__ import annotations
+
+import base64
+
+import orjson
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from svir_proxy.blobs import Blobs
+
+BIG = base64.b64encode(bytes(range(256)) * 100)
+
+
+def url(media: bytes = b"image/png", payload: bytes = BIG) -> str:
+    return (b"data:" + media + b";base64," + payload).decode()
+
+
+def image(value: str) -> dict[str, object]:
+    return {"type": "image_url", "image_url": {"url": value}}
+
+
+def body(*parts: object, **more: object) -> bytes:
+    return orjson.dumps({"messages": [{"role": "user", "content": list(parts)}], **more})
+
+
+@pytest.mark.parametrize(
+    ("raw", "lifted"),
+    [
+        pytest.param(body(image(url())), 1, id="an image"),
+        pytest.param(body(image(url()), image(url(b"image/jpeg"))), 2, id="two images"),
+        pytest.param(body(image(url(b"IMAGE/PNG"))), 1, id="media types in any case"),
+        pytest.param(body(image(url(b"image/png;charset=x"))), 1, id="with a parameter"),
+        pytest.param(body(image(url(payload=BIG[:1000]))), 0, id="a small one is not worth it"),
+        pytest.param(body(image(url(b"text/plain"))), 0, id="text is read by a rewrite"),
+        pytest.param(body({"type": "text", "text": f'"{url()}"'}), 0, id="a quoted mention in a text"),
+        pytest.param(body({"type": "text", "text": f'see: "{url()}" there'}), 0, id="a mention after a blank"),
+        pytest.param(body(image(url().replace("/", "\\/"))), 0, id="escapes are left to the parser"),
+        pytest.param(body({"type": "text", "text": "x" * 50_000}), 0, id="no media"),
+        pytest.param(b'{"a": "' + url().encode(), 0, id="a body that is cut"),
+    ],
+)
+def test_payloads_leave_and_come_back(raw: bytes, lifted: int) -> None:
+    small, blobs = Blobs.lift(raw)
+    assert (len(raw) - len(small) > len(BIG) // 2 * lifted) if lifted else small is raw
+    assert b"".join(blobs.fill(bytes(small))) == raw if blobs else lifted == 0
+
+
+def test_the_url_keeps_its_head_so_that_rewrites_can_tell_what_it_is() -> None:
+    small, blobs = Blobs.lift(body(image(url())))
+    assert blobs
+    value = orjson.loads(small)["messages"][0]["content"][0]["image_url"]["url"]
+    assert value.startswith("data:image/png;base64,")
+
+
+def test_payloads_follow_their_markers_wherever_a_rewrite_put_them() -> None:
+    small, blobs = Blobs.lift(body(image(url()), image(url(b"image/gif", BIG[::-1]))))
+    assert blobs
+    value = orjson.loads(small)
+    value["messages"][0]["content"].reverse()
+    back = orjson.loads(b"".join(blobs.fill(orjson.dumps(value))))
+    assert [part["image_url"]["url"][:14] for part in back["messages"][0]["content"]] == ["data:image/gif", "data:image/png"]
+    assert back["messages"][0]["content"][0]["image_url"]["url"].endswith(BIG[::-1].decode())
+
+
+@given(st.binary(max_size=200), st.binary(max_size=200))
+def test_any_bytes_around_a_payload_never_raise(before: bytes, after: bytes) -> None:
+    raw = before + b'"data:image/png;base64,' + BIG + b'"' + after
+    small, blobs = Blobs.lift(raw)
+    assert (b"".join(blobs.fill(bytes(small))) if blobs else small) == raw
