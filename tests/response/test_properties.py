@@ -5,15 +5,19 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from svir_proxy.client_request import ClientRequest
 from svir_proxy.profiles.loader import load_profile
+from svir_proxy.response.upstream_error import ErrorReader
+from tests.dialect import check_dialect
+from tests.support.cases import load_cases
 from tests.support.core import answered_cases, normalize, profile_of, request_of, violations
 from tests.support.mutations import cuts, mutated
 
 if TYPE_CHECKING:
+    from svir_proxy.profiles.schema import ErrorRule
     from tests.support.cases import Case
 
 CASES = answered_cases()
@@ -79,8 +83,36 @@ def test_broken_bodies_make_canonical_answers(data: st.DataObject) -> None:
     assert normalize(request, profile, data.draw(cuts(body)), clean=clean) == events
 
 
+@example([b"\xef\xbb\xbf", b"\xef"], a_request(), False)
+@example([b'event: error\ndata: {"message": "\\ud83d"}\n\n'], a_request(), True)
 @given(st.lists(st.binary(max_size=60), max_size=12), requests(), st.booleans())
 def test_any_bytes_make_a_canonical_answer(pieces: list[bytes], request_: ClientRequest, clean: bool) -> None:
     events = normalize(request_, GENERIC, pieces, clean=clean)
     assert violations(request_, events) == []
     assert normalize(request_, GENERIC, [b"".join(pieces)], clean=clean) == events
+
+
+ERROR_BODIES = sorted({case.body for case in load_cases() if (case.response["status"] or 0) >= 300})
+HEADERS = st.dictionaries(
+    st.sampled_from(["retry-after", "retry-after-ms", "date"]),
+    st.sampled_from(["0", "7", "0.5", "-1", "inf", "nan", "1e400", "soon", "", "Wed, 21 Oct 2026 07:28:00 GMT"]),
+)
+
+
+@settings(max_examples=2 * EXAMPLES)
+@example(400, {}, b'{"error":{"message":"\\ud83d"}}', a_request(), [])
+@given(
+    st.integers(300, 599),
+    HEADERS,
+    mutated(ERROR_BODIES) | st.binary(max_size=60),
+    requests() | keys().map(lambda key: request_of(BY_KEY[key])),
+    keys().map(lambda key: profile_of(BY_KEY[key]).errors),
+)
+def test_any_error_body_makes_an_envelope(
+    status: int, headers: dict[str, str], body: bytes, request_: ClientRequest, rules: list[ErrorRule]
+) -> None:
+    error = ErrorReader(request_, rules).from_response(status, headers, body)
+    assert check_dialect.check_error(error.body()) == []
+    wait = dict(error.headers()).get(b"retry-after")
+    assert (wait is not None) == (error.status in (429, 503))
+    assert wait is None or 0 <= int(wait) <= 60
