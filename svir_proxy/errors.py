@@ -103,10 +103,12 @@ class ProxyError(Exception):
     def envelope(self) -> dict[str, Any]:
         """The canonical error object, all four keys present."""
         kind = KINDS[self.kind]
-        message = self.message.strip() or kind.code or kind.type
+        message = _whole(self.message.strip()) or kind.code or kind.type
         if len(message) > MAX_MESSAGE:
             message = message[: MAX_MESSAGE - 1] + "…"
-        return {"error": {"message": message, "type": kind.type, "param": self.param, "code": self.code or kind.code}}
+        param = None if self.param is None else _whole(self.param)
+        code = kind.code if self.code is None else _whole(self.code)
+        return {"error": {"message": message, "type": kind.type, "param": param, "code": code}}
 
     def body(self) -> bytes:
         """The envelope as JSON."""
@@ -124,3 +126,8 @@ class ProxyError(Exception):
         if not kind.curable:
             headers.append((b"x-should-retry", b"false"))
         return headers
+
+
+def _whole(text: str) -> str:
+    """*text* without lone surrogates, which a server's words may hold and no UTF-8 can say."""
+    return text.encode("utf-16", "surrogatepass").decode("utf-16", "replace")
