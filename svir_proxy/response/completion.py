@@ -21,6 +21,7 @@ from svir_proxy.response.events import (
     ToolCallStarted,
     UsageReported,
 )
+from svir_proxy.response.logprobs import joined_logprobs
 
 
 class CompletionFolder:
@@ -32,7 +33,7 @@ class CompletionFolder:
         self._reasoning: list[str] = []
         self._refusal: list[str] = []
         self._calls: list[tuple[ToolCallStarted, list[str]]] = []
-        self._logprobs: dict[str, list[dict[str, Any]] | None] | None = None
+        self._logprobs: list[LogprobsReported] = []
         self._reason = "stop"
         self._usage: dict[str, Any] | None = None
         self._extras: dict[str, Any] = {}
@@ -51,12 +52,8 @@ class CompletionFolder:
                 self._calls.append((event, []))
             case ArgumentsDelta(index, text):
                 self._calls[index][1].append(text)
-            case LogprobsReported(content, refusal):
-                kept = self._logprobs or {"content": None, "refusal": None}
-                self._logprobs = {
-                    "content": (kept["content"] or []) + (content or []) or None,
-                    "refusal": (kept["refusal"] or []) + (refusal or []) or None,
-                }
+            case LogprobsReported():
+                self._logprobs.append(event)
             case ExtrasReported(values):
                 self._extras |= values
             case Identified():
@@ -73,14 +70,13 @@ class CompletionFolder:
     def completion(self) -> dict[str, Any]:
         """The answer as a ``chat.completion`` object."""
         identity = self._identity
+        logprobs = joined_logprobs(self._logprobs) if self._logprobs else None
         answer: dict[str, Any] = {
             "id": identity.id,
             "object": "chat.completion",
             "created": identity.created,
             "model": identity.model,
-            "choices": [
-                {"index": 0, "message": self._message(), "logprobs": self._logprobs, "finish_reason": self._reason}
-            ],
+            "choices": [{"index": 0, "message": self._message(), "logprobs": logprobs, "finish_reason": self._reason}],
         }
         if self._usage is not None:
             answer["usage"] = self._usage

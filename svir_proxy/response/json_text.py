@@ -14,6 +14,7 @@ import orjson
 
 _LIMIT: Final = 1 << 53
 """Integers beyond it are not the same number to every reader of JSON."""
+_DECODER: Final = json.JSONDecoder(strict=False)
 
 
 def loads(data: bytes) -> Any:
@@ -28,6 +29,14 @@ def loads_leniently(data: bytes) -> Any:
     """As `loads`, for text that orjson refuses; strings may hold lone surrogates. Raises ValueError."""
     try:
         return json.loads(data.decode("utf-8", "replace"), strict=False)
+    except RecursionError:
+        raise ValueError("the JSON is nested too deeply") from None
+
+
+def load_at(text: str, at: int) -> tuple[Any, int]:
+    """The JSON value that begins at *at*, and where it ends; lenient. Raises ValueError."""
+    try:
+        return _DECODER.raw_decode(text, at)
     except RecursionError:
         raise ValueError("the JSON is nested too deeply") from None
 

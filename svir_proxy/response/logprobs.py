@@ -6,6 +6,7 @@ llama.cpp adds token ids, others leave out ``bytes`` or ``top_logprobs``, some s
 from __future__ import annotations
 
 import math
+from collections.abc import Iterable
 from typing import Any, Final
 
 from svir_proxy.response.events import LogprobsReported
@@ -21,6 +22,16 @@ def read_logprobs(reported: Any) -> LogprobsReported | None:
     content = _tokens(reported.get("content"))
     refusal = _tokens(reported.get("refusal"))
     return LogprobsReported(content, refusal) if content or refusal else None
+
+
+def joined_logprobs(reports: Iterable[LogprobsReported]) -> dict[str, list[dict[str, Any]] | None]:
+    """A choice's ``logprobs`` that says what all *reports* say."""
+    content: list[dict[str, Any]] = []
+    refusal: list[dict[str, Any]] = []
+    for report in reports:
+        content += report.content or ()
+        refusal += report.refusal or ()
+    return {"content": content or None, "refusal": refusal or None}
 
 
 def _tokens(items: Any) -> list[dict[str, Any]] | None:

@@ -6,7 +6,6 @@ stream, JSON under ``text/event-stream`` as JSON, and HTML is a page somebody pu
 
 from __future__ import annotations
 
-import re
 from dataclasses import dataclass
 from typing import Any, Final
 
@@ -18,6 +17,7 @@ from svir_proxy.response.events import Ended, Event, ExtrasReported, Failed
 from svir_proxy.response.extras import read_extras
 from svir_proxy.response.json_text import loads
 from svir_proxy.response.lifecycle import OVER, Lifecycle, State
+from svir_proxy.response.payloads import DONE, read_payloads
 from svir_proxy.response.sse import ServerSentEvent, SSEParser
 from svir_proxy.response.stages.cumulative import Cumulative
 from svir_proxy.response.stages.finish import Finish
@@ -27,12 +27,9 @@ from svir_proxy.response.stages.think_tags import ThinkTags
 from svir_proxy.response.stages.tool_calls import ToolCalls
 from svir_proxy.response.upstream_error import ErrorReader
 
-_DONE: Final = b"[DONE]"
 _BOM: Final = b"\xef\xbb\xbf"
 _BLANKS: Final = b" \t\r\n"
 _FIELDS: Final = (b"data", b"event", b"id", b"retry")
-_GLUE: Final = re.compile(rb"(?<=[}\]])\s*(?:data:\s*)?(?=[{\[:])")
-"""Where two payloads meet that a server put into one event."""
 _EXCERPT: Final = 200
 
 
@@ -132,7 +129,7 @@ class StreamNormalizer:
             return
         start = body.lstrip(_BLANKS)
         if not start:
-            self._document = [body[:3]]  # blanks say nothing; keep them few
+            self._document = [_BOM]  # blanks say nothing, and what follows them is no byte order mark
             return
         if start[:1] in b"{[":
             self._document = [start]
@@ -177,7 +174,7 @@ class StreamNormalizer:
         try:
             if data[:1] != b"{":
                 data = data.strip()
-                if data == _DONE:
+                if data == DONE.encode():
                     self._done()
                     return
                 if (not data or data[:1] == b":") and name != b"error":
@@ -196,25 +193,18 @@ class StreamNormalizer:
         if name == b"error":
             self._fail(self._errors.from_text(data))
             return
-        pieces = data.split(b"\n")
-        if len(pieces) == 1:
-            pieces = _GLUE.split(data)
-        chunks: list[Any] = []
         try:
-            for piece in pieces:
-                text = piece.strip()
-                if text and text[:1] != b":":
-                    chunks.append(_DONE if text == _DONE else loads(text))
+            payloads = read_payloads(data)
         except ValueError:
             self._fail(unreadable(f"an event is no JSON: {_excerpt(data)}"))
             return
-        for chunk in chunks:
+        for payload in payloads:
             if self._lifecycle.state in OVER:
                 return
-            if chunk is _DONE:
+            if payload is DONE:
                 self._done()
             else:
-                self._read(chunk, name)
+                self._read(payload, name)
 
     def _read_with_extras(self, chunk: Any, event_name: bytes = b"") -> None:
         extras = read_extras(chunk)
@@ -223,9 +213,8 @@ class StreamNormalizer:
         self._reader.read(chunk, event_name)
 
     def _done(self) -> None:
-        self._reader.finish()
-        if self._reader.answered or self._finish.seen:
-            self._head(Ended())
+        if self._reader.answered:
+            self._complete()
         else:
             self._fail(unreadable("the stream ended with [DONE] before any answer"))
 
@@ -233,13 +222,11 @@ class StreamNormalizer:
 
     def _end(self, clean: bool) -> None:
         if self._input == self._stream:
-            for event in self._parser.flush():
-                self._event(event)
-                if self._lifecycle.state in OVER:
-                    return
-            self._reader.finish()
+            self._stream(b"\n\n")  # the last event may lack its empty line
+            if self._lifecycle.state in OVER:
+                return
             if clean and self._finish.seen:
-                self._head(Ended())
+                self._complete()
             else:
                 self._truncated(clean)
         elif self._input == self._grow_document:
@@ -270,9 +257,8 @@ class StreamNormalizer:
             self._fail(unreadable(str(exc)))
         if self._lifecycle.state in OVER:
             return
-        self._reader.finish()
         if self._reader.answered:
-            self._head(Ended())
+            self._complete()
         else:
             self._fail(unreadable(f"the body has neither choices nor an error: {_excerpt(body)}"))
 
@@ -282,11 +268,16 @@ class StreamNormalizer:
         end = "" if self._finish.seen else ", without a finish reason"
         self._fail(ProxyError("stream_truncated", f"The server {how} {what}{end} and without [DONE]."))
 
+    def _complete(self) -> None:
+        self._reader.finish()
+        self._head(Ended())
+
     def _fail(self, error: ProxyError) -> None:
         if self._lifecycle.state is State.WAITING:
             # What was held back is no output, so that the failure keeps its status.
             self._lifecycle.feed(Failed(error))
         else:
+            self._reader.finish()
             self._head(Failed(error))
 
 
@@ -304,7 +295,7 @@ def build_stages(request: ClientRequest, profile: Profile, limits: Limits, sink:
         sink = TextCalls(sink, request.tool_parameters(), limits.held_characters).feed
     sink = ThinkTags(sink, preopened=profile.response.reasoning == "think_tags_preopened").feed
     if profile.response.content == "cumulative":
-        sink = Cumulative(sink).feed
+        sink = Cumulative(sink, limits.event_bytes).feed
     return sink
 
 

@@ -4,9 +4,9 @@ Accepts what the event stream format allows and what servers make of it: LF, CRL
 no blank after the colon (LongCat), several ``data:`` lines, any event name, ``id:`` and ``retry:``, comments anywhere,
 a last event without its blank line (Gemini's proxies), and any cut of the bytes.
 
-Traps avoided: joining each read to the unfinished line would be quadratic for byte-wise input, so pieces are kept and
-joined once; a CR at the end of a read may be half of a CRLF, so it ends the line at once and a line feed that follows
-is dropped.
+Traps avoided: joining each read to the unfinished line would be quadratic for byte-wise input, and a list of small
+pieces takes twenty times their memory, so the line grows in place; a CR at the end of a read may be half of a CRLF, so
+it ends the line at once and a line feed that follows is dropped.
 """
 
 from __future__ import annotations
@@ -22,17 +22,16 @@ class ServerSentEvent(NamedTuple):
 
 
 class SSEParser:
-    """An incremental parser: `feed` bytes as they come, `flush` at the end of the body.
+    """An incremental parser; at the end of the body two line feeds complete an event whose empty line is missing.
 
     *limit* bounds the bytes of a line and of an event's data. Past it ``too_large`` is set and nothing more comes out.
     """
 
-    __slots__ = ("_after_cr", "_data", "_data_size", "_limit", "_line", "_line_size", "_name", "_settled", "too_large")
+    __slots__ = ("_after_cr", "_data", "_data_size", "_limit", "_line", "_name", "_settled", "too_large")
 
     def __init__(self, limit: int) -> None:
         self._limit = limit
-        self._line: list[bytes] = []  # pieces of the unfinished line
-        self._line_size = 0
+        self._line = bytearray()  # the unfinished line
         self._data: list[bytes] = []  # data lines of the unfinished event
         self._data_size = 0
         self._name = b""
@@ -47,7 +46,7 @@ class SSEParser:
             end = len(data) - 2
             if data[:6] == b"data: " and data.find(b"\n") == end and data[end:] == b"\n\n" and b"\r" not in data:
                 if end > self._limit:
-                    self.too_large = True
+                    self._check(end)
                     return []
                 return [ServerSentEvent(b"", data[6:end])]
         if self._after_cr and data:
@@ -59,19 +58,13 @@ class SSEParser:
             data = data.replace(b"\r\n", b"\n").replace(b"\r", b"\n")
         return self._split(data)
 
-    def flush(self) -> list[ServerSentEvent]:
-        """The event that the end of the body completes, if any: its blank line may be missing."""
-        return self._split(b"\n\n")
-
     def _split(self, data: bytes) -> list[ServerSentEvent]:
         events: list[ServerSentEvent] = []
         lines = data.split(b"\n")
         tail = lines.pop()
         if lines and self._line:
-            self._line.append(lines[0])
-            lines[0] = b"".join(self._line)
-            self._line = []
-            self._line_size = 0
+            lines[0] = bytes(self._line + lines[0])
+            self._line.clear()
         for line in lines:
             if self.too_large:
                 return events
@@ -80,10 +73,9 @@ class SSEParser:
             else:
                 self._dispatch(events)
         if tail:
-            self._line.append(tail)
-            self._line_size += len(tail)
-            self._check(self._line_size)
-        self._settled = not (self._line or self._data or self._name or self._after_cr)
+            self._line += tail
+            self._check(len(self._line))
+        self._settled = not (self._line or self._data or self._name or self._after_cr or self.too_large)
         return events
 
     def _field(self, line: bytes) -> None:
@@ -108,5 +100,6 @@ class SSEParser:
     def _check(self, size: int) -> None:
         if size > self._limit:
             self.too_large = True
-            self._line = []
+            self._settled = False
+            self._line = bytearray()
             self._data = []

@@ -24,10 +24,13 @@ from svir_proxy.response.events import (
     UsageReported,
 )
 from svir_proxy.response.json_text import dumps
+from svir_proxy.response.logprobs import joined_logprobs
 
 KEEPALIVE: Final = b": keepalive\n\n"
 DONE: Final = b"data: [DONE]\n\n"
 
+_MAX_WAITING: Final = 2000
+"""Tokens whose probabilities wait for the text they go with, where it is held back or never comes."""
 _TAIL: Final = b'},"logprobs":null,"finish_reason":null}]}\n\n'
 
 
@@ -38,14 +41,15 @@ class SSEWriter:
     nothing to a client. The identity that `open` finds is the whole stream's.
     """
 
-    __slots__ = ("_extras", "_frame", "_head", "_identity", "_logprobs", "_request")
+    __slots__ = ("_extras", "_frame", "_head", "_identity", "_logprobs", "_request", "_waiting")
 
     def __init__(self, request: ClientRequest) -> None:
         self._request = request
         self._identity = Identified(made_up_id(request), request.received, request.model or "unknown")
         self._frame = b""  # a chunk up to its choices
         self._head = b""  # a chunk up to the inside of its delta
-        self._logprobs: LogprobsReported | None = None
+        self._logprobs: list[LogprobsReported] = []  # for the next chunk
+        self._waiting = 0  # tokens in them
         self._extras: dict[str, Any] = {}
 
     @property
@@ -94,7 +98,9 @@ class SSEWriter:
                 if not self._frame:
                     self._identity = event
             case LogprobsReported():
-                self._logprobs = event if self._logprobs is None else _joined(self._logprobs, event)
+                if self._waiting < _MAX_WAITING:
+                    self._logprobs.append(event)
+                    self._waiting += len(event.content or ()) + len(event.refusal or ())
             case ExtrasReported(values):
                 self._extras |= values
             case Finished(reason):
@@ -110,13 +116,15 @@ class SSEWriter:
         return b""
 
     def _delta(self, inside: bytes) -> bytes:
-        if self._logprobs is None and not self._extras:
+        if not self._logprobs and not self._extras:
             return self._head + inside + _TAIL
         return self._choice(inside + b"}", b"null")
 
     def _choice(self, rest_of_delta: bytes, reason: bytes) -> bytes:
-        logprobs, self._logprobs = self._logprobs, None
-        said = dumps({"content": logprobs.content, "refusal": logprobs.refusal}) if logprobs else b"null"
+        said = b"null"
+        if self._logprobs:
+            said = dumps(joined_logprobs(self._logprobs))
+            self._logprobs, self._waiting = [], 0
         extras, self._extras = self._extras, {}
         tail = b',"svir":' + dumps(extras) if extras else b""
         return (
@@ -137,9 +145,3 @@ def _string(text: str) -> bytes:
         return orjson.dumps(text)
     except TypeError:
         return dumps(text)
-
-
-def _joined(first: LogprobsReported, then: LogprobsReported) -> LogprobsReported:
-    return LogprobsReported(
-        (first.content or []) + (then.content or []) or None, (first.refusal or []) + (then.refusal or []) or None
-    )

@@ -26,41 +26,12 @@ from svir_proxy.response.events import (
     ToolCallPiece,
     ToolCallStarted,
 )
-from svir_proxy.response.json_scan import JsonScan
-from svir_proxy.response.json_text import loads
 from svir_proxy.response.stages.finish import canonical_reason
 from svir_proxy.response.stages.stage import Sink
+from svir_proxy.response.stages.tool_call import PLACEHOLDER, Call, is_json
 
-_PLACEHOLDER: Final = "{}"
-_KEEP: Final = 1 << 20
-"""Characters of a call's arguments that are remembered after they went out, to see a repetition of them."""
-
-
-class _Call:
-    """One call under way."""
-
-    __slots__ = ("arguments", "id", "kept", "name", "name_over", "number", "scan", "sent", "size", "whole")
-
-    def __init__(self) -> None:
-        self.number = -1  # its index in the answer; -1: it has not gone out
-        self.id = ""
-        self.name = ""
-        self.name_over = False  # arguments came without a name beside them: no more of it is to be expected
-        self.arguments: list[str] = []
-        self.size = 0  # characters of the arguments
-        self.sent = 0  # pieces of them that went out
-        self.kept = True  # the pieces that went out are still here
-        self.scan = JsonScan()
-        self.whole = False
-
-    @property
-    def complete(self) -> bool:
-        """Whether nothing more of the arguments is to be expected."""
-        return self.whole or self.scan.complete
-
-    def text(self) -> str:
-        """The arguments so far."""
-        return "".join(self.arguments)
+_CALL: Final = 100
+"""What a call takes beside its text, in characters: no server may send calls without end."""
 
 
 class ToolCalls:
@@ -71,24 +42,14 @@ class ToolCalls:
         tool_names: The functions the request offers.
         taken_ids: Ids of calls in the history; none of them is used again.
         seed: Makes ids that the server did not give.
-        limit: Characters of arguments that may be held back; beyond it the answer fails.
+        limit: Characters that may be held: arguments that wait, and what is remembered of every call. Beyond it the
+            answer fails.
         forbidden: The request's ``tool_choice`` is ``none``: calls are passed on all the same, and noted.
     """
 
     __slots__ = (
-        "_by_id",
-        "_by_index",
-        "_calls",
-        "_cut",
-        "_forbidden",
-        "_head",
-        "_held",
-        "_limit",
-        "_seed",
-        "_sink",
-        "_started",
-        "_taken",
-        "_tool_names",
+        *("_by_id", "_by_index", "_calls", "_cut", "_forbidden", "_head", "_held"),
+        *("_limit", "_noted", "_seed", "_sink", "_started", "_taken", "_tool_names"),
     )
 
     def __init__(
@@ -106,13 +67,14 @@ class ToolCalls:
         self._taken = set(taken_ids)
         self._seed = seed
         self._forbidden = forbidden
-        self._calls: list[_Call] = []
-        self._by_index: dict[int, _Call] = {}
-        self._by_id: dict[str, _Call] = {}
+        self._calls: list[Call] = []
+        self._by_index: dict[int, Call] = {}
+        self._by_id: dict[str, Call] = {}
         self._head = 0  # the call whose pieces may go out
         self._started = 0
-        self._held = 0  # characters of arguments that have not gone out
+        self._held = 0
         self._limit = limit
+        self._noted: set[str] = set()
         self._cut = False  # the answer was cut short: incomplete arguments are what it is
 
     def feed(self, event: StageEvent) -> None:
@@ -137,93 +99,85 @@ class ToolCalls:
             return
         call = self._find(piece)
         if call is None:
-            call = _Call()
+            call = Call(self._tool_names)
             self._calls.append(call)
+            self._held += _CALL
         if piece.index is not None:
             self._by_index[piece.index] = call
         if piece.id and not call.id:
             call.id = piece.id
-            self._by_id.setdefault(piece.id, call)
+            self._by_id[piece.id] = call
+            self._held += len(piece.id)
         self._add_name(call, piece)
         if piece.arguments:
             self._add_arguments(call, piece.arguments)
-        call.whole = call.whole or (piece.whole and bool(call.name))
+        call.whole = call.whole or (piece.whole and call.name.size > 0)
         self._advance()
+        if self._held > self._limit:
+            self._sink(Failed(_too_much(self._limit)))
 
-    def _find(self, piece: ToolCallPiece) -> _Call | None:
+    def _find(self, piece: ToolCallPiece) -> Call | None:
         """The call that *piece* goes on with; None where it begins one."""
-        if piece.index is not None:
-            call = self._by_index.get(piece.index)
+        if piece.index is None:
+            call = self._by_id.get(piece.id, self._calls[-1] if self._calls else None)
         else:
-            call = self._by_id.get(piece.id)
-            if call is None and self._calls and not (piece.id and self._calls[-1].id):
-                call = self._calls[-1]
+            call = self._by_index.get(piece.index)
+            if call is not None and call.id and piece.id not in ("", call.id):
+                call = self._by_id.get(piece.id, call)  # every call has index 0, and pieces come mixed
         if call is None or self._begins(call, piece):
             return None
         return call
 
-    def _begins(self, call: _Call, piece: ToolCallPiece) -> bool:
+    def _begins(self, call: Call, piece: ToolCallPiece) -> bool:
         """Whether *piece*, which stands where *call* is, begins another call."""
-        if piece.id and call.id and piece.id != call.id:
-            return bool(piece.name) or call.complete
-        if not piece.name or not call.name:
-            return False
-        if piece.name == call.name:
-            if not call.complete or not piece.arguments.strip():
-                return False  # the name once more, on a piece of the same call
-            if piece.index is None and not piece.id:
-                return True
-            again = call.kept and len(piece.arguments) == call.size and piece.arguments == call.text()
-            return not again and not _is_placeholder(call) and is_json(piece.arguments)
-        if self._may_become(call.name + piece.name) or piece.name.startswith(call.name):
-            return call.complete and piece.name in self._tool_names
-        return call.complete or (call.number >= 0 and piece.name in self._tool_names)
-
-    def _add_name(self, call: _Call, piece: ToolCallPiece) -> None:
         name = piece.name
-        if not name:
-            call.name_over = call.name_over or bool(piece.arguments)
-        elif call.number >= 0 or (name == call.name and not self._may_become(call.name + name)):
-            pass  # the whole name once more
-        elif call.name and name.startswith(call.name) and not self._may_become(call.name + name):
-            call.name = name  # the name so far, once more
-        else:
-            call.name += name
+        if piece.id and call.id and piece.id != call.id:
+            return bool(name) or call.is_complete
+        if not name or not call.name.size:
+            return False
+        if not call.name.begins(name):
+            if call.name.can_go_on(name):
+                return call.is_complete and name in self._tool_names
+            return call.is_complete or (call.number >= 0 and name in self._tool_names)
+        if len(name) > call.name.size:
+            return call.is_complete and name in self._tool_names
+        if not call.is_complete or not piece.arguments.strip():
+            return False  # the name once more, on a piece of the same call
+        if piece.index is None and not piece.id:
+            return True
+        return not call.says(piece.arguments) and not call.is_placeholder and is_json(piece.arguments)
 
-    def _add_arguments(self, call: _Call, text: str) -> None:
-        if call.complete and call.kept:
-            if len(text) == call.size and text == call.text():
+    def _add_name(self, call: Call, piece: ToolCallPiece) -> None:
+        if not piece.name:
+            call.name_over = call.name_over or bool(piece.arguments)
+        elif call.number < 0:
+            self._held -= call.name.size
+            call.name.add(piece.name)
+            self._held += call.name.size
+
+    def _add_arguments(self, call: Call, text: str) -> None:
+        if call.is_complete:
+            if call.says(text):
                 return  # sent once more (vLLM at the end of a stream, Rapid-MLX with the next call)
-            if _is_placeholder(call) and not call.sent and text.strip():
+            if call.has_ended:
+                if text.strip():
+                    self._note("tool_calls.arguments=late")
+                return
+            if call.is_placeholder and text.strip():
                 self._held -= call.size
-                call.arguments, call.size, call.scan = [], 0, JsonScan()
-        call.arguments.append(text)
-        call.size += len(text)
-        call.scan.feed(text)
+                call.drop_placeholder()
+        call.add(text)
         self._held += len(text)
-        if self._held > self._limit:
-            self._sink(
-                Failed(
-                    ProxyError(
-                        "upstream_bad_response",
-                        f"The server's tool calls hold more than {self._limit} characters that cannot be passed on yet"
-                        " (limits.held_text_bytes).",
-                    )
-                )
-            )
 
     # ----------------------------------------------------------------- out
 
-    def _may_become(self, name: str) -> bool:
-        return any(tool.startswith(name) for tool in self._tool_names)
-
-    def _is_certain(self, call: _Call) -> bool:
+    def _is_certain(self, call: Call) -> bool:
         name = call.name
-        if not name:
+        if not name.size:
             return False
-        if any(tool != name and tool.startswith(name) for tool in self._tool_names):
-            return call.whole and name in self._tool_names
-        return name in self._tool_names or call.whole or call.name_over
+        if name.is_open:
+            return call.whole and name.is_listed
+        return name.is_listed or call.whole or call.name_over
 
     def _advance(self) -> None:
         """Let out what can go out, call by call."""
@@ -234,52 +188,61 @@ class ToolCalls:
                     return
                 self._start(call)
             is_last = self._head == len(self._calls) - 1
-            if not is_last and call.complete:
+            if not is_last and call.is_complete and call.size:
                 self._end(call)
                 self._head += 1
                 continue
-            if not _is_placeholder(call):
+            if not call.is_placeholder:
                 self._send(call)
             return
 
-    def _start(self, call: _Call) -> None:
+    def _start(self, call: Call) -> None:
         call.number = self._started
         self._started += 1
         identity = call.id
         if not identity or identity in self._taken:
             identity = f"call_{self._seed}{call.number}"
+            while identity in self._taken:
+                identity += "_"
         self._taken.add(identity)
+        name = call.name.text
         if self._forbidden:
-            self._sink(Noted("tool_choice.none=called"))
-        if call.name not in self._tool_names:
-            self._sink(Noted("tool_calls=unlisted"))
-        self._sink(ToolCallStarted(call.number, identity, call.name))
+            self._note("tool_choice.none=called")
+        if name not in self._tool_names:
+            self._note("tool_calls=unlisted")
+        self._sink(ToolCallStarted(call.number, identity, name))
 
-    def _send(self, call: _Call) -> None:
-        for text in call.arguments[call.sent :]:
+    def _send(self, call: Call) -> None:
+        for text in call.take():
             self._sink(ArgumentsDelta(call.number, text))
             self._held -= len(text)
-        call.sent = len(call.arguments)
-        if call.size > _KEEP:  # too much to remember what was already said
-            call.arguments, call.sent, call.kept = [], 0, False
 
-    def _end(self, call: _Call) -> None:
+    def _end(self, call: Call) -> None:
         """A call is over: what is left of it goes out."""
         self._send(call)
-        if call.size == 0 and not self._cut:
-            self._sink(ArgumentsDelta(call.number, _PLACEHOLDER))
-        elif call.kept and not self._cut and not is_json(call.text()):
-            self._sink(Noted("tool_calls.arguments=not_json"))
+        text = call.end()
+        if text is None or self._cut:
+            return
+        if not text.strip():
+            self._sink(ArgumentsDelta(call.number, PLACEHOLDER))
+        elif not is_json(text):
+            self._note("tool_calls.arguments=not_json")
+
+    def _note(self, note: str) -> None:
+        """Say *note*, once for the whole answer."""
+        if note not in self._noted:
+            self._noted.add(note)
+            self._sink(Noted(note))
 
     def _close(self) -> None:
         """The answer is complete: so are its calls."""
         for call in self._calls[self._head :]:
-            if call.name:
+            if call.name.size:
                 if call.number < 0:
                     self._start(call)
                 self._end(call)
             elif call.size:  # arguments of nothing: the server's words all the same
-                self._sink(Noted("tool_calls=nameless"))
+                self._note("tool_calls=nameless")
                 self._sink(ContentDelta(call.text()))
 
     def _release(self) -> None:
@@ -292,14 +255,9 @@ class ToolCalls:
             self._send(call)
 
 
-def _is_placeholder(call: _Call) -> bool:
-    return call.size == 2 and not call.sent and call.text() == _PLACEHOLDER
-
-
-def is_json(text: str) -> bool:
-    """Whether *text* is one JSON value."""
-    try:
-        loads(text.encode("utf-8", "surrogatepass"))
-    except ValueError:
-        return False
-    return True
+def _too_much(limit: int) -> ProxyError:
+    return ProxyError(
+        "upstream_bad_response",
+        f"The server's tool calls are more than the {limit} characters that may be held of them"
+        " (limits.held_text_bytes).",
+    )

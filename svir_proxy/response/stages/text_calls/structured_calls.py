@@ -14,10 +14,11 @@ from svir_proxy.response.stages.text_calls.call import Call
 
 
 class _Structured:
-    __slots__ = ("arguments", "id", "name")
+    __slots__ = ("arguments", "id", "names")
 
     def __init__(self) -> None:
-        self.id = self.name = ""
+        self.id = ""
+        self.names: list[str] = []
         self.arguments = StringIO()
 
 
@@ -38,13 +39,13 @@ class StructuredCalls:
             return
         call = self._call_of(piece)
         call.id = call.id or piece.id
-        if piece.name != call.name:  # some servers repeat the name with each piece
-            call.name += piece.name
+        if piece.name and piece.name not in call.names[:1]:  # some servers repeat the name with each piece
+            call.names.append(piece.name)
         call.arguments.write(piece.arguments)
 
     def strangers(self, calls: list[Call]) -> list[Call]:
         """Those of *calls* that did not come structured too."""
-        known = {(call.name, _canonical(call.arguments.getvalue())) for call in self._calls}
+        known = {("".join(call.names), _canonical(call.arguments.getvalue())) for call in self._calls}
         return [call for call in calls if (call.name, _canonical(call.arguments)) not in known] if known else calls
 
     def _call_of(self, piece: ToolCallPiece) -> _Structured:

@@ -1,0 +1,29 @@
+"""Several payloads that a server put into one event, told apart.
+
+Glued with and without a line end, with ``data:`` or a comment between them, with ``[DONE]`` behind them. Cutting at
+what looks like a seam would cut texts too (``a[0][1]``), so each payload is read to its end.
+"""
+
+from __future__ import annotations
+
+import re
+from typing import Any, Final
+
+from svir_proxy.response.json_text import load_at
+
+DONE: Final = "[DONE]"
+_SEAM: Final = re.compile(r"(?:\s|data:|:[^\n]*)*")
+
+
+def read_payloads(data: bytes) -> list[Any]:
+    """The JSON values in *data* in order, `DONE` itself where it stands; raises ValueError where there is more."""
+    text = data.decode("utf-8", "replace")
+    payloads: list[Any] = []
+    at = 0
+    while (seam := _SEAM.match(text, at)) and (at := seam.end()) < len(text):
+        if text.startswith(DONE, at):
+            payload, at = DONE, at + len(DONE)
+        else:
+            payload, at = load_at(text, at)
+        payloads.append(payload)
+    return payloads
