@@ -10,7 +10,7 @@ in the choice or under ``x_groq``; Azure's verdicts, also in choices without ``d
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from typing import Any, Final
+from typing import Any, Final, TypeGuard
 
 from svir_proxy.client_request import ClientRequest
 from svir_proxy.errors import ProxyError
@@ -35,7 +35,12 @@ _REASONING_KEYS: Final = ("reasoning_content", "reasoning", "thinking", "reasoni
 _REASONING_PARTS: Final = frozenset({"thinking", "reasoning", "reasoning.text", "reasoning.summary"})
 _TEXT_KEYS: Final = ("text", "thinking", "summary", "reasoning", "content", "output_text")
 _SERVICE_TIERS: Final = frozenset({"auto", "default", "flex", "scale", "priority", "fast"})
+_LONGEST_NAME: Final = 512
+"""Characters of an answer's id and of a model's name, which every chunk repeats."""
 _FAILURES: Final = frozenset({"error", "network_error", "abort", "aborted", "malformed_function_call"})
+
+
+_Text = ContentDelta | ReasoningDelta | RefusalDelta
 
 
 class Unreadable(Exception):  # noqa: N818 - names the state of the chunk, and never leaves the core
@@ -55,7 +60,8 @@ class ChunkReader:
         self._sink = sink
         self._fail = fail
         self._identified = False
-        self._halves: dict[type, str] = {}  # first halves of surrogate pairs, by kind of text
+        # First halves of surrogate pairs, by the kind of text or by the index of the call whose arguments they end.
+        self._halves: dict[type[_Text] | int | None, str] = {}
         self.answered = False
         """Whether any choice was seen."""
 
@@ -96,7 +102,10 @@ class ChunkReader:
         """The chunks are over: halves of characters that never came whole are let go."""
         halves, self._halves = self._halves, {}
         for kind in halves:
-            self._sink(kind("\ufffd"))
+            if isinstance(kind, type):
+                self._sink(kind("\ufffd"))
+            else:
+                self._sink(ToolCallPiece(kind, "", "", "\ufffd"))
 
     def _choice(self, chunk: dict[str, Any], choice: dict[str, Any]) -> None:
         self.answered = True
@@ -165,7 +174,7 @@ class ChunkReader:
                     raise Unreadable("a tool call is no object")
                 self._call(call, call.get("function"), position if whole else None)
         legacy = delta.get("function_call")
-        if legacy and isinstance(legacy, dict) and (legacy.get("name") or legacy.get("arguments")):
+        if legacy and not calls and isinstance(legacy, dict) and (legacy.get("name") or legacy.get("arguments")):
             self._call({"index": 0}, legacy, None)
 
     def _parts(self, content: Any) -> None:
@@ -176,24 +185,30 @@ class ChunkReader:
                 self._text(ContentDelta, part)
             elif isinstance(part, dict):
                 kind = part.get("type")
-                text = "".join(_texts(part.get("refusal") if kind == "refusal" else part))
                 if kind == "refusal":
-                    self._text(RefusalDelta, text)
+                    self._text(RefusalDelta, "".join(_texts(part.get("refusal"))))
                 else:
-                    self._text(ReasoningDelta if kind in _REASONING_PARTS else ContentDelta, text)
+                    is_reasoning = isinstance(kind, str) and kind in _REASONING_PARTS
+                    self._text(ReasoningDelta if is_reasoning else ContentDelta, "".join(_texts(part)))
             elif part is not None:
                 raise Unreadable(f"content is {type(part).__name__}")
 
-    def _text(self, kind: type[ContentDelta | ReasoningDelta | RefusalDelta], text: str) -> None:
-        if self._halves or (not text.isascii() and has_surrogates(text)):
-            text = self._halves.pop(kind, "") + text
-            half = text[-1:]
-            if "\ud800" <= half <= "\udbff":
-                self._halves[kind] = half
-                text = text[:-1]
-            text = whole_characters(text)
+    def _text(self, kind: type[_Text], text: str) -> None:
+        if self._halves or not text.isascii():
+            text = self._joined(kind, text)
         if text:
             self._sink(kind(text))
+
+    def _joined(self, kind: type[_Text] | int | None, text: str) -> str:
+        """*text* without lone surrogates: a pair may be split over two chunks."""
+        if not self._halves and not has_surrogates(text):
+            return text
+        text = self._halves.pop(kind, "") + text
+        half = text[-1:]
+        if "\ud800" <= half <= "\udbff":
+            self._halves[kind] = half
+            text = text[:-1]
+        return whole_characters(text)
 
     def _call(self, call: dict[str, Any], function: Any, position: int | None) -> None:
         if not isinstance(function, dict):
@@ -208,10 +223,16 @@ class ChunkReader:
                 arguments = dumps(arguments).decode()
             except ValueError as exc:
                 raise Unreadable(str(exc)) from None
+        if type(index) is not int:
+            index = position
+        if arguments and (self._halves or not arguments.isascii()):
+            arguments = self._joined(index, arguments)
+        if not isinstance(identity, str):
+            identity = "" if identity is None else str(identity)
         self._sink(
             ToolCallPiece(
-                index if type(index) is int else position,
-                identity if isinstance(identity, str) else "" if identity is None else str(identity),
+                index,
+                whole_characters(identity),
                 name if isinstance(name, str) else "",
                 arguments or "",
                 whole=is_value or position is not None,
@@ -229,10 +250,10 @@ class ChunkReader:
         fingerprint, tier = chunk.get("system_fingerprint"), chunk.get("service_tier")
         self._sink(
             Identified(
-                identity if isinstance(identity, str) and identity else made_up_id(request),
+                identity if _is_name(identity) else made_up_id(request),
                 safe_integer(created) or request.received,
-                model if isinstance(model, str) and model else request.model or "unknown",
-                fingerprint if isinstance(fingerprint, str) and fingerprint else None,
+                model if _is_name(model) else request.model or "unknown",
+                fingerprint if _is_name(fingerprint) else None,
                 tier if isinstance(tier, str) and tier in _SERVICE_TIERS else None,
             )
         )
@@ -249,6 +270,10 @@ def unreadable(detail: str) -> ProxyError:
         "upstream_bad_response",
         f"The server's answer is not a chat completion: {detail}. Check the backend's base_url and profile.",
     )
+
+
+def _is_name(value: Any) -> TypeGuard[str]:
+    return isinstance(value, str) and 0 < len(value) <= _LONGEST_NAME
 
 
 def _texts(value: Any, depth: int = 0) -> Iterator[str]:

@@ -12,7 +12,7 @@ from typing import Any, Final
 
 from svir_proxy.response.json_text import loads
 
-_MAX_WORDS: Final = 4000
+MAX_WORDS: Final = 4000
 """Characters of a server's words that are looked at: some repeat the whole request."""
 _TAG: Final = re.compile(r"<[^>]{0,2000}>")
 _INVISIBLE: Final = re.compile(r"<(script|style)\b[^>]*>.*?(?:</\1>|\Z)", re.IGNORECASE | re.DOTALL)
@@ -58,14 +58,14 @@ def read_body(body: bytes) -> UpstreamError:
     words = body.decode("utf-8", "replace").strip()
     if words[:1] == "<":
         words = " ".join(_TAG.sub(" ", _INVISIBLE.sub(" ", words)).split())
-    return UpstreamError(words[:_MAX_WORDS])
+    return UpstreamError(words[:MAX_WORDS])
 
 
 def read_value(value: Any) -> UpstreamError:
     """The words in a parsed error body, or in a parsed chunk that is an error."""
     said = UpstreamError()
     _collect(value, said, 0)
-    said.message = said.message.strip()[:_MAX_WORDS]
+    said.message = said.message.strip()[:MAX_WORDS]
     _read_inner(said)
     return said
 

@@ -16,7 +16,8 @@ from svir_proxy.client_request import ClientRequest
 from svir_proxy.errors import ProxyError
 from svir_proxy.profiles.schema import ErrorRule
 from svir_proxy.response.error_kinds import judge
-from svir_proxy.response.error_words import UpstreamError, read_body, read_value
+from svir_proxy.response.error_words import MAX_WORDS, UpstreamError, read_body, read_value
+from svir_proxy.response.json_text import whole_characters
 
 _AGAIN_IN: Final = re.compile(
     r"(?:again in|retry after|wait)\s+(\d+(?:\.\d+)?)\s*(ms|milliseconds|m(?:in)?\w*|h\w*|s\w*)?", re.IGNORECASE
@@ -24,6 +25,7 @@ _AGAIN_IN: Final = re.compile(
 _CREDENTIALS: Final = re.compile(r"(\b[a-z][a-z0-9+.-]*://)[^/\s@:]+(?::[^/\s@]*)?@", re.IGNORECASE)
 _BEARER: Final = re.compile(r"(\bbearer\s+)[A-Za-z0-9._~+/=-]{8,}", re.IGNORECASE)
 _KEY: Final = re.compile(r"\b(?:sk|pk|gsk|xai|AIza|hf|nvapi)[-_][A-Za-z0-9_-]{12,}")
+_MAX_PARAM: Final = 200
 _IDENTIFIER: Final = re.compile(r"[A-Za-z][\w.-]{0,63}")
 
 
@@ -63,7 +65,7 @@ class ErrorReader:
     def from_finish(self, reason: str, said: str = "") -> ProxyError:
         """The error for a finish reason that is a failure; *said* is the server's account of it, if any."""
         message = f"The server ended the answer with finish_reason {reason!r}."
-        return ProxyError("upstream_failed", self._scrub(f"{said} ({message})" if said else message))
+        return ProxyError("upstream_failed", self._scrub(f"{said[:MAX_WORDS]} ({message})" if said else message))
 
     def _judge(self, said: UpstreamError, status: int | None) -> ProxyError:
         outer = status
@@ -77,7 +79,8 @@ class ErrorReader:
         elif kind == "upstream_bad_response" and status == 404:
             message = f"{message.rstrip()} (The server has no such path: check the backend's base_url.)"
         code = said.code if kind == "invalid_request" and said.code and _IDENTIFIER.fullmatch(said.code) else None
-        return ProxyError(kind, message, param=said.param, code=code)
+        param = whole_characters(said.param[:_MAX_PARAM]) if said.param else None
+        return ProxyError(kind, message, param=param, code=code)
 
     def _rule(self, said: UpstreamError, status: int | None) -> str | None:
         for rule in self._rules:
@@ -97,7 +100,7 @@ class ErrorReader:
                 text = text.replace(secret, "[key]")
         text = _CREDENTIALS.sub(r"\1[credentials]@", text)
         text = _BEARER.sub(r"\1[key]", text)
-        return _KEY.sub("[key]", text)
+        return whole_characters(_KEY.sub("[key]", text))
 
 
 def _silence(status: int | None) -> str:

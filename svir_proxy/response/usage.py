@@ -50,7 +50,7 @@ def read_usage(reported: Any) -> dict[str, Any] | None:
         "total_tokens": prompt + completion,
     }
     for key, names in _DETAILS.items():
-        details = reported.get(key, reported.get(_INPUT_DETAILS[key]))
+        details = reported.get(key) or reported.get(_INPUT_DETAILS[key])
         kept = (
             {name: n for name in names if (n := _count(details, name)) is not None} if isinstance(details, dict) else {}
         )
