@@ -4,19 +4,18 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable, Sequence
-from typing import Final, Protocol
+from typing import ClassVar, Final, Protocol
 
 from starlette.types import Send
 
 from svir_proxy.client_request import ClientRequest
 from svir_proxy.errors import ProxyError
 from svir_proxy.response.completion import CompletionFolder
-from svir_proxy.response.events import Event, Failed, Finished, Noted
+from svir_proxy.response.events import Event, Failed, Finished, Identified, Noted
 from svir_proxy.response.json_text import dumps
 from svir_proxy.response.lifecycle import OUTPUT
 from svir_proxy.response.sse_writer import KEEPALIVE, SSEWriter
 from svir_proxy.server.sender import Sender
-from svir_proxy.server.transport import UpstreamBody
 from svir_proxy.settings import StreamingSettings
 
 Headers = list[tuple[bytes, bytes]]
@@ -29,12 +28,26 @@ _STREAM_HEADERS: Final[Headers] = [
 BEGINNING: Final = (*OUTPUT, Finished)
 """What a stream begins with: output, or the end of an answer that has none."""
 
+_MAX_NOTES: Final = 20
+
+
+class Source(Protocol):
+    """Where the events of an answer come from, as the answer sees it."""
+
+    def pause(self) -> None:
+        """Send no more events for now."""
+
+    def resume(self) -> None:
+        """Go on."""
+
 
 class Answer(Protocol):
     """Where the events of an answer go."""
 
     has_output: bool
     """Whether any output came: after that nothing can be asked again."""
+    gathers: ClassVar[bool]
+    """Whether all of it is held in memory until it is whole."""
 
     def take(self, events: Sequence[Event]) -> None:
         """Take the next events. A failure among them is the caller's to tell."""
@@ -42,21 +55,42 @@ class Answer(Protocol):
     def tick(self, now: float) -> float:
         """Do what is due at *now* (time of the loop); returns when to call again."""
 
-    def begin_source(self, body: UpstreamBody) -> None:
-        """The events come from *body* from now on; it is held back when the client falls behind."""
+    def begin_source(self, source: Source) -> None:
+        """The events come from *source* from now on; it is held back while the client is behind."""
 
     def end_source(self) -> None:
-        """No more events come from the body."""
+        """No more events come from there."""
+
+
+class Notes(list[str]):
+    """What was odd about an answer, each thing once, and not without end."""
+
+    def note(self, text: str) -> None:
+        """Add *text*."""
+        if len(self) < _MAX_NOTES and text not in self:
+            self.append(text)
+
+    def note_model(self, event: Identified, asked: str) -> None:
+        """Tell that another model answered than the one *asked* for (``""``: whichever answers is right)."""
+        if asked and event.model != asked:
+            self.note("model=answered_by")
 
 
 class StreamedAnswer:
     """An answer as a stream. Nothing is sent before the first output, or ``commit_after`` without any.
 
-    *head* gives the headers beside those of a stream, asked for when it begins.
+    *head* gives the headers beside those of a stream, asked for when it begins. *asked*: see `Notes.note_model`.
     """
 
+    gathers: ClassVar[bool] = False
+
     def __init__(
-        self, request: ClientRequest, send: Send, head: Callable[[], Headers], settings: StreamingSettings
+        self,
+        request: ClientRequest,
+        send: Send,
+        head: Callable[[], Headers],
+        settings: StreamingSettings,
+        asked: str = "",
     ) -> None:
         self._writer = SSEWriter(request)
         self._sender = Sender(send, self._hold, self._let_go)
@@ -65,31 +99,32 @@ class StreamedAnswer:
         self._loop = asyncio.get_running_loop()
         self._wrote_at = self._loop.time()
         self._commit_at = self._wrote_at + settings.commit_after
-        self._body: UpstreamBody | None = None
+        self._source: Source | None = None
+        self._asked = asked
         self.committed = False
         """Whether the client has seen anything: after that a failure has no status of its own."""
         self.has_output = False
-        self.notes: list[str] = []
+        self.notes = Notes()
         """What was odd about the answer."""
 
-    def begin_source(self, body: UpstreamBody) -> None:
-        """The events come from *body* from now on."""
-        self._body = body
+    def begin_source(self, source: Source) -> None:
+        """The events come from *source* from now on."""
+        self._source = source
+        if self._sender.is_blocked:
+            source.pause()
 
     def end_source(self) -> None:
-        """No more events come from the body."""
-        self._body = None
+        """No more events come from there."""
+        self._source = None
 
     def take(self, events: Sequence[Event]) -> None:
         """Write *events*, all in one message; those that are no output wait for the stream to begin."""
-        out = []
+        out: list[bytes] = []
         for event in events:
-            if not self.has_output and isinstance(event, BEGINNING):
-                self.has_output = True
-                if not self.committed:
-                    out.append(self._begin())
+            if not self.has_output:
+                self._take_before_output(event, out)
             if isinstance(event, Noted):
-                self.notes.append(event.note)
+                self.notes.note(event.note)
             elif not isinstance(event, Failed):
                 out.append(self._writer.write(event))
         data = out[0] if len(out) == 1 else b"".join(out)
@@ -106,6 +141,8 @@ class StreamedAnswer:
             if now < self._commit_at:
                 return self._commit_at
             self._write(self._begin())
+        elif self._sender.is_blocked:
+            return now + self._keepalive  # the client has something to read
         elif now >= self._wrote_at + self._keepalive:
             self._write(KEEPALIVE)
         return self._wrote_at + self._keepalive
@@ -115,12 +152,22 @@ class StreamedAnswer:
         self._sender.send({"type": "http.response.body", "body": b"", "more_body": False})
         await self._sender.drained()
 
+    def break_off(self, error: ProxyError) -> None:
+        """End a stream that has begun at once, without waiting for the client to take it."""
+        self.fail(error)
+        self._sender.send({"type": "http.response.body", "body": b"", "more_body": False})
+
     def abandon(self) -> None:
-        """The client is gone, or the proxy is: say so as far as anybody listens."""
-        if self.committed:
-            self.fail(ProxyError("upstream_unavailable", "The proxy was stopped before the answer was complete."))
-            self._sender.send({"type": "http.response.body", "body": b"", "more_body": False})
+        """The client is gone."""
         self._sender.cancel()
+
+    def _take_before_output(self, event: Event, out: list[bytes]) -> None:
+        if isinstance(event, BEGINNING):
+            self.has_output = True
+            if not self.committed:
+                out.append(self._begin())
+        elif isinstance(event, Identified):
+            self.notes.note_model(event, self._asked)
 
     def _begin(self) -> bytes:
         self.committed = True
@@ -132,24 +179,27 @@ class StreamedAnswer:
         self._sender.send({"type": "http.response.body", "body": data, "more_body": True})
 
     def _hold(self) -> None:
-        if self._body is not None:
-            self._body.pause()
+        if self._source is not None:
+            self._source.pause()
 
     def _let_go(self) -> None:
-        if self._body is not None:
-            self._body.resume()
+        if self._source is not None:
+            self._source.resume()
 
 
 class WholeAnswer:
     """An answer as one ``chat.completion``; the client sees nothing before it is whole."""
 
-    def __init__(self, request: ClientRequest) -> None:
+    gathers: ClassVar[bool] = True
+
+    def __init__(self, request: ClientRequest, asked: str = "") -> None:
         self._folder = CompletionFolder(request)
+        self._asked = asked
         self.has_output = False
-        self.notes: list[str] = []
+        self.notes = Notes()
         """What was odd about the answer."""
 
-    def begin_source(self, body: UpstreamBody) -> None:
+    def begin_source(self, source: Source) -> None:
         """Nothing is ever held back: the answer is gathered, within its limits."""
 
     def end_source(self) -> None:
@@ -162,7 +212,9 @@ class WholeAnswer:
             if isinstance(event, BEGINNING):
                 self.has_output = True
             elif isinstance(event, Noted):
-                self.notes.append(event.note)
+                self.notes.note(event.note)
+            elif isinstance(event, Identified):
+                self.notes.note_model(event, self._asked)
 
     def tick(self, now: float) -> float:
         """Nothing is ever due."""

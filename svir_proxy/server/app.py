@@ -6,9 +6,11 @@ costs time per event; Starlette's router has the rest.
 
 from __future__ import annotations
 
+import asyncio
 import logging
 import re
 import uuid
+from collections.abc import Awaitable, Callable
 from typing import Any, Final
 
 import httpx
@@ -23,14 +25,28 @@ from svir_proxy.errors import ProxyError
 from svir_proxy.server.catalog import Catalog
 from svir_proxy.server.chat import Chat
 from svir_proxy.server.gate import Gate
-from svir_proxy.server.http import ClientGone, Headers, header, internal_error, send_error, send_json
+from svir_proxy.server.http import (
+    ClientGone,
+    Headers,
+    header,
+    internal_error,
+    send_error,
+    send_json,
+    stopped,
+    without_body,
+)
 from svir_proxy.server.learned import Learned
 from svir_proxy.server.request_log import RequestLog
 from svir_proxy.server.upstream import Upstream
 from svir_proxy.settings import Settings
 
+_Json = tuple[int, Any]
+"""Status and body."""
+
 _LOGGER: Final = logging.getLogger("svir_proxy")
-_CHAT_PATHS: Final = frozenset({"/v1/chat/completions", "/chat/completions"})
+_CHAT_PATH: Final = "/chat/completions"
+_PREFIX: Final = re.compile(r"/+(?:v1(?:/+|$))?")
+"""People write base URLs with and without /v1, and with a slash at the end."""
 _REQUEST_ID: Final = re.compile(r"[A-Za-z0-9._-]{1,128}")
 _ENDPOINTS: Final = "POST /v1/chat/completions, GET /v1/models, GET /v1/models/{id}, GET /healthz, GET /readyz"
 
@@ -60,9 +76,7 @@ class Proxy:
         self._chat = Chat(settings, self._catalog, Learned())
         self._router = Router(
             [
-                Route("/v1/models", _Endpoint(self._list_models), methods=["GET"]),
                 Route("/models", _Endpoint(self._list_models), methods=["GET"]),
-                Route("/v1/models/{id:path}", _Endpoint(self._get_model), methods=["GET"]),
                 Route("/models/{id:path}", _Endpoint(self._get_model), methods=["GET"]),
                 Route("/healthz", _Endpoint(self._health), methods=["GET"]),
                 Route("/readyz", _Endpoint(self._ready), methods=["GET"]),
@@ -84,6 +98,9 @@ class Proxy:
             request_id = uuid.uuid4().hex
         headers: Headers = [(b"x-request-id", request_id.encode("ascii"))]
         log = RequestLog(request_id, scope["method"], scope["path"])
+        scope["svir.path"], scope["path"] = scope["path"], _without_prefix(scope["path"])
+        if scope["method"] == "HEAD":
+            send = without_body(send)
         try:
             log.key = self._gate.enter(scope)
             await self._dispatch(scope, receive, send, headers, log)
@@ -92,6 +109,12 @@ class Proxy:
             await send_error(send, error, headers)
         except ClientGone:
             log.status = 499
+        except asyncio.CancelledError:
+            # The process is about to end. This was the task's last work: nobody is left who would have to hear of it.
+            if not log.status:
+                log.error = stopped()
+                log.status = log.error.status
+                await send_error(send, log.error, headers)
         except Exception:
             log.status = 500
             _LOGGER.exception("request %s failed in the proxy itself", request_id)
@@ -100,22 +123,19 @@ class Proxy:
             log.write()
 
     async def _dispatch(self, scope: Scope, receive: Receive, send: Send, headers: Headers, log: RequestLog) -> None:
-        path = scope["path"]
-        if path in _CHAT_PATHS:
+        if scope["path"] == _CHAT_PATH:
             if scope["method"] != "POST":
-                headers.append((b"allow", b"POST"))
-                raise ProxyError("method_not_allowed", f"{scope['method']} is not answered here; POST is.")
+                raise _wrong_method(scope, headers, "POST")
             await self._chat(scope, receive, send, headers, log)
             return
         scope["app"] = self  # makes Starlette raise what it would otherwise answer in its own way
         scope["svir.headers"] = headers
+        scope["svir.log"] = log
         try:
             await self._router(scope, receive, send)
         except HTTPException as exc:
-            allowed = (exc.headers or {}).get("Allow", "")
-            headers.append((b"allow", allowed.encode("latin-1")))
-            raise ProxyError("method_not_allowed", f"{scope['method']} is not answered here; {allowed} is.") from None
-        log.status = 200
+            allowed = (exc.headers or {}).get("Allow", "").split(", ")
+            raise _wrong_method(scope, headers, *sorted(allowed)) from None
 
     async def _live(self, receive: Receive, send: Send) -> None:
         await receive()
@@ -124,46 +144,58 @@ class Proxy:
         self._chat = Chat(self._settings, self._catalog, Learned())
         await send({"type": "lifespan.startup.complete"})
         await receive()
+        await self._catalog.close()
         for upstream in upstreams:
             await upstream.close()
         await send({"type": "lifespan.shutdown.complete"})
 
     # ----------------------------------------------------------------- the small routes
 
-    async def _list_models(self, scope: Scope) -> Any:
+    async def _list_models(self, scope: Scope) -> _Json:
         everything = QueryParams(scope["query_string"]).get("all", "") in ("true", "1")
-        return {"object": "list", "data": await self._catalog.entries(everything=everything)}
+        return 200, {"object": "list", "data": await self._catalog.entries(everything=everything)}
 
-    async def _get_model(self, scope: Scope) -> Any:
-        identity = scope["path_params"]["id"]
-        for entry in await self._catalog.entries(everything=True):
-            if entry["id"] == identity:
-                return entry
-        raise ProxyError("model_not_found", f"No backend has the model {identity!r}.", param="model")
+    async def _get_model(self, scope: Scope) -> _Json:
+        return 200, await self._catalog.entry(scope["path_params"]["id"])
 
-    async def _health(self, scope: Scope) -> Any:
+    async def _health(self, scope: Scope) -> _Json:
         del scope
-        return {"status": "ok", "version": __version__}
+        return 200, {"status": "ok", "version": __version__}
 
-    async def _ready(self, scope: Scope) -> Any:
+    async def _ready(self, scope: Scope) -> _Json:
+        """No addresses and no words of a server: nobody has to show a key for this."""
         del scope
-        await self._catalog.entries(everything=True)
-        if not self._catalog.upstreams:
-            raise ProxyError("upstream_unavailable", "No model server is configured.")
-        return {"status": "ready"}
+        states = await self._catalog.states()
+        ready = "ok" in states.values()
+        return 200 if ready else 503, {"status": "ready" if ready else "unready", "backends": states}
 
 
 class _Endpoint:
-    """A function from a scope to JSON as an ASGI application."""
+    """A function from a scope to a status and JSON, as an ASGI application."""
 
-    def __init__(self, function: Any) -> None:
+    def __init__(self, function: Callable[[Scope], Awaitable[_Json]]) -> None:
         self._function = function
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         del receive
-        await send_json(send, 200, await self._function(scope), scope["svir.headers"])
+        status, value = await self._function(scope)
+        scope["svir.log"].status = status
+        await send_json(send, status, value, scope["svir.headers"])
 
 
 async def _not_found(scope: Scope, receive: Receive, send: Send) -> None:
     del receive, send
-    raise ProxyError("unknown_url", f"There is no {scope['path']!r} here. This proxy answers {_ENDPOINTS}.")
+    path = scope["svir.path"]
+    if _without_prefix(scope["path"]) != scope["path"]:
+        raise ProxyError("unknown_url", f"There is no {path!r} here: the base URL has /v1 twice. Write it once.")
+    raise ProxyError("unknown_url", f"There is no {path!r} here. This proxy answers {_ENDPOINTS}.")
+
+
+def _without_prefix(path: str) -> str:
+    """*path* as the routes have it: below /v1, without a slash at the end."""
+    return f"/{_PREFIX.sub('', path, count=1).rstrip('/')}"
+
+
+def _wrong_method(scope: Scope, headers: Headers, *allowed: str) -> ProxyError:
+    headers.append((b"allow", ", ".join(allowed).encode("ascii")))
+    return ProxyError("method_not_allowed", f"{scope['method']} is not answered here. Use {allowed[0]}.")

@@ -1,4 +1,8 @@
-"""Which models there are, and which backend has them: aliases first, then each server's own list."""
+"""Which models there are, and which backend has them: aliases first, then each server's own list.
+
+A list that is known is enough to find a model in, whatever its age: a server that is busy or gone does not delay the
+requests that others can answer. Old lists are asked for anew meanwhile.
+"""
 
 from __future__ import annotations
 
@@ -6,7 +10,7 @@ import asyncio
 import difflib
 import time
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, Final
 
 from svir_proxy.client_request import ClientRequest
@@ -16,6 +20,10 @@ from svir_proxy.server.upstream import Upstream
 
 _FRESH_SECONDS: Final = 10.0
 """How long a list counts: long enough for a burst of requests, short enough to see a model that was just loaded."""
+_AWAY: Final = frozenset({"upstream_unreachable", "upstream_timeout", "upstream_failed", "upstream_unavailable"})
+"""Errors of a server that may have models all the same."""
+_WITHOUT_LIST: Final = frozenset({"upstream_bad_response", "invalid_request"})
+"""Errors of a server that answers, but has no list to look into."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -24,6 +32,19 @@ class Route:
 
     upstream: Upstream
     model: str
+    listed: bool = True
+    """Whether the model is an alias or in a list; else any may answer."""
+
+
+@dataclass(slots=True)
+class _Listing:
+    """What is known of one server's models."""
+
+    until: float = 0.0
+    models: list[ListedModel] | None = None
+    """The last list that was read."""
+    error: ProxyError | None = None
+    """Why the last attempt brought none."""
 
 
 class Catalog:
@@ -31,8 +52,8 @@ class Catalog:
 
     def __init__(self, upstreams: Sequence[Upstream]) -> None:
         self.upstreams = upstreams
-        self._lists: dict[str, tuple[float, list[ListedModel] | ProxyError]] = {}
-        self._locks: dict[str, asyncio.Lock] = {upstream.name: asyncio.Lock() for upstream in upstreams}
+        self._listings = {upstream.name: _Listing() for upstream in upstreams}
+        self._refreshing: dict[str, asyncio.Task[None]] = {}
         self._started = int(time.time())
 
     async def route(self, model: str) -> Route:
@@ -51,39 +72,65 @@ class Catalog:
             )
         if len(self.upstreams) == 1:
             return await self._alone(self.upstreams[0], model)
-        lists = await asyncio.gather(*(self.models(upstream) for upstream in self.upstreams))
-        for upstream, listed in zip(self.upstreams, lists, strict=True):
-            found = _find(listed, model)
+        for upstream in self.upstreams:
+            if (found := self._find_known(upstream, model)) is not None:
+                return Route(upstream, found)
+        for upstream in self.upstreams:
+            self._refresh(upstream)
+        for upstream in self.upstreams:
+            found = _find(await self.models(upstream), model)
             if found is not None:
                 return Route(upstream, found)
-        raise self._not_found(model, [item for listed in lists for item in _known(listed)])
+        raise self._missing(model)
 
     async def _alone(self, upstream: Upstream, model: str) -> Route:
-        loads = upstream.profile.request.model == "loads"
-        cached = self._lists.get(upstream.name)
-        if not loads and (cached is None or not isinstance(cached[1], list)):
+        policy = upstream.profile.request.model
+        if not model:
             return Route(upstream, model)
-        listed = await self.models(upstream) if loads else cached[1] if cached else []
-        found = _find(listed, model)
-        if found is not None:
-            return Route(upstream, found)
-        if loads and model and isinstance(listed, list) and listed:
-            raise self._not_found(model, listed)
-        return Route(upstream, model)
+        if policy == "any":
+            found = _find(self._listings[upstream.name].models, model)
+            return Route(upstream, found or model, listed=found is not None)
+        found = self._find_known(upstream, model)
+        if found is None and (policy == "loads" or self._listings[upstream.name].models is None):
+            listed = await self.models(upstream)
+            found = _find(listed, model)
+            if found is None and policy == "loads":
+                if isinstance(listed, ProxyError) and listed.kind not in _WITHOUT_LIST:
+                    raise replace(listed)
+                if isinstance(listed, list) and listed:
+                    raise self._missing(model)
+        return Route(upstream, found or model, listed=found is not None)
 
     async def models(self, upstream: Upstream) -> list[ListedModel] | ProxyError:
         """The server's models, or why there is no list."""
-        async with self._locks[upstream.name]:
-            now = asyncio.get_running_loop().time()
-            cached = self._lists.get(upstream.name)
-            if cached is not None and now < cached[0]:
-                return cached[1]
-            try:
-                listed: list[ListedModel] | ProxyError = await self._fetch(upstream)
-            except ProxyError as error:
-                listed = error
-            self._lists[upstream.name] = (asyncio.get_running_loop().time() + _FRESH_SECONDS, listed)
-            return listed
+        listing = self._listings[upstream.name]
+        if asyncio.get_running_loop().time() >= listing.until:
+            await asyncio.shield(self._refresh(upstream))
+        return listing.error or listing.models or []
+
+    async def states(self) -> dict[str, str]:
+        """For each backend ``ok``, or the kind of error that its list met with."""
+        await asyncio.gather(*(self.models(upstream) for upstream in self.upstreams))
+        errors = {name: listing.error for name, listing in self._listings.items()}
+        return {name: "ok" if error is None else error.kind for name, error in errors.items()}
+
+    async def entry(self, model: str) -> dict[str, Any]:
+        """The canonical object of *model*, by its listed name or its server's id; raises ProxyError."""
+        for entry in await self.entries(everything=True):
+            if entry["id"] == model:
+                return entry
+        for listing in self._listings.values():
+            for item in listing.models or ():
+                if item.id == model:
+                    return item.entry()
+        raise self._missing(model)
+
+    async def close(self) -> None:
+        """Ask no server any more."""
+        tasks = list(self._refreshing.values())
+        for task in tasks:
+            task.cancel()
+        await asyncio.gather(*tasks, return_exceptions=True)
 
     async def entries(self, *, everything: bool) -> list[dict[str, Any]]:
         """The canonical model list: aliases, then each backend's chat models (with *everything*: all models).
@@ -105,14 +152,41 @@ class Catalog:
                 if model.chat or everything:
                     entries.setdefault(model.name, model.entry())
         if error is not None and not answered and not entries:
-            raise error
+            raise replace(error)
         return list(entries.values())
+
+    def _find_known(self, upstream: Upstream, model: str) -> str | None:
+        """The server's id for *model* in the list that is known, which is asked for anew when it is old."""
+        listing = self._listings[upstream.name]
+        found = _find(listing.models, model)
+        if found is not None and asyncio.get_running_loop().time() >= listing.until:
+            self._refresh(upstream)
+        return found
+
+    def _refresh(self, upstream: Upstream) -> asyncio.Task[None]:
+        """One attempt at a time to read the server's list, whoever waits for it."""
+        name = upstream.name
+        task = self._refreshing.get(name)
+        if task is None:
+            task = self._refreshing[name] = asyncio.get_running_loop().create_task(self._read_list(upstream))
+            task.add_done_callback(lambda _: self._refreshing.pop(name))
+        return task
+
+    async def _read_list(self, upstream: Upstream) -> None:
+        listing = self._listings[upstream.name]
+        try:
+            listing.models, listing.error = await self._fetch(upstream), None
+        except ProxyError as error:
+            listing.error = error
+        listing.until = asyncio.get_running_loop().time() + _FRESH_SECONDS
 
     async def _fetch(self, upstream: Upstream) -> list[ListedModel]:
         status, body = await upstream.list_models()
         profile = upstream.profile
         models = None
         if 200 <= status < 300:
+            if not body.strip():
+                return []  # mlx-lm on a machine without a model cache
             models = read_model_list(body, hidden=profile.models.hidden, created=self._started, owned_by=upstream.name)
         if models is not None:
             return models
@@ -123,11 +197,22 @@ class Catalog:
             f"Backend {upstream.name!r} has no model list at {profile.endpoint.models_path}: check its base_url.",
         )
 
-    @staticmethod
-    def _not_found(model: str, known: Sequence[ListedModel]) -> ProxyError:
-        names = [item.name for item in known if item.chat]
+    def _missing(self, model: str) -> ProxyError:
+        """The error for a model that no list has; what a server that is away has is not known."""
+        errors = {name: listing.error for name, listing in self._listings.items()}
+        away = [name for name, error in errors.items() if error is not None and error.kind in _AWAY]
+        if away:
+            return ProxyError(
+                "upstream_unavailable",
+                f"No backend that answers has the model {model!r}, and {', '.join(map(repr, away))} did not answer.",
+            )
+        if not model:
+            text = "The request names no model, and more than one backend could be meant."
+            return ProxyError("model_not_found", text, param="model")
+        names = [alias for upstream in self.upstreams for alias in upstream.backend.models]
+        names += [item.name for listing in self._listings.values() for item in listing.models or () if item.chat]
         near = difflib.get_close_matches(model, names, n=3, cutoff=0.4) or names[:3]
-        hint = f" Did you mean {', '.join(map(repr, near))}?" if near else ""
+        hint = f" Did you mean {' or '.join(map(repr, near))}?" if near else ""
         return ProxyError("model_not_found", f"No backend has the model {model!r}.{hint}", param="model")
 
 
@@ -147,13 +232,9 @@ _NO_REQUEST: Final = ClientRequest(
 """A model list is asked for without a chat request."""
 
 
-def _known(listed: list[ListedModel] | ProxyError) -> list[ListedModel]:
-    return listed if isinstance(listed, list) else []
-
-
-def _find(listed: list[ListedModel] | ProxyError, model: str) -> str | None:
+def _find(listed: list[ListedModel] | ProxyError | None, model: str) -> str | None:
     """The server's id for *model*, by id or by listed name."""
-    known = _known(listed)
+    known = listed if isinstance(listed, list) else []
     return next((item.id for item in known if item.id == model), None) or next(
         (item.id for item in known if item.name == model), None
     )

@@ -18,7 +18,7 @@ from svir_proxy.response.normalizer import StreamNormalizer
 from svir_proxy.server.answer import Answer, StreamedAnswer, WholeAnswer
 from svir_proxy.server.catalog import Catalog, Route
 from svir_proxy.server.client_watch import ClientWatch
-from svir_proxy.server.http import Headers, header, internal_error, read_body, send_body
+from svir_proxy.server.http import Headers, header, internal_error, read_body, send_body, stopped
 from svir_proxy.server.learned import Learned
 from svir_proxy.server.reception import Reception, Watch
 from svir_proxy.server.request_log import RequestLog
@@ -26,6 +26,8 @@ from svir_proxy.settings import Settings
 
 _LOGGER: Final = logging.getLogger("svir_proxy")
 _JSON: Final = ("application/json", "text/json")
+_MAX_TOLD: Final = 1000
+"""Characters of a header: clients refuse heads of a few kilobytes."""
 
 
 class Chat:
@@ -57,13 +59,17 @@ class Chat:
         self, exchange: Exchange, client: ClientWatch, send: Send, headers: Headers, log: RequestLog
     ) -> None:
         def head() -> Headers:
-            return [*headers, *_told(exchange.notes)]
+            return [*headers, *_told((*exchange.notes, *answer.notes))]
 
-        answer = StreamedAnswer(exchange.request, send, head, self._settings.streaming)
+        answer = StreamedAnswer(exchange.request, send, head, self._settings.streaming, exchange.asked)
         try:
             log.error = await exchange.run(answer)
         except asyncio.CancelledError:
-            answer.abandon()
+            if client.gone:
+                answer.abandon()
+            elif answer.committed:
+                log.status, log.error = 200, stopped()
+                answer.break_off(log.error)
             raise
         except Exception:
             if not answer.committed:
@@ -73,6 +79,7 @@ class Chat:
         log.notes = (*exchange.notes, *answer.notes)
         if log.error is not None:
             if not answer.committed:
+                headers += _told(log.notes)
                 raise log.error
             answer.fail(log.error)
         log.status = 200
@@ -82,14 +89,15 @@ class Chat:
     async def _whole(
         self, exchange: Exchange, client: ClientWatch, send: Send, headers: Headers, log: RequestLog
     ) -> None:
-        answer = WholeAnswer(exchange.request)
+        answer = WholeAnswer(exchange.request, exchange.asked)
         log.error = await exchange.run(answer)
         log.notes = (*exchange.notes, *answer.notes)
+        headers += _told(log.notes)
         if log.error is not None:
             raise log.error
         log.status = 200
         client.release()
-        await send_body(send, 200, answer.body(), [*headers, *_told(log.notes)])
+        await send_body(send, 200, answer.body(), headers)
 
 
 class Exchange:
@@ -104,6 +112,8 @@ class Exchange:
         self._body = rewritten.body
         self.notes = rewritten.notes
         """What was changed in the request."""
+        self.asked = "" if route.listed else route.model
+        """The model asked for, where no list has it and any may answer."""
 
     async def run(self, answer: Answer) -> ProxyError | None:
         """Fill *answer*; the error where it is not whole."""
@@ -129,7 +139,8 @@ class Exchange:
         upstream = self._route.upstream
         errors = upstream.error_reader(self.request)
         try:
-            response = await upstream.chat(body, self._route.model)
+            async with asyncio.timeout_at(watch.deadline):
+                response = await upstream.chat(body, self._route.model)
             if not response.is_success:
                 return await upstream.read_error(response, errors)
             pushed = upstream.body(response)
@@ -140,10 +151,13 @@ class Exchange:
                 raise
         except ProxyError as error:
             return error
+        except TimeoutError:
+            return watch.error()
         normalizer = StreamNormalizer(
             self.request, upstream.profile, upstream.normalizer_limits, errors, extras=upstream.backend.expose_extras
         )
-        return await Reception(normalizer, answer, watch, decoder).receive(pushed)
+        reception = Reception(normalizer, answer, watch, decoder, upstream.limits.max_answer_bytes)
+        return await reception.receive(pushed)
 
 
 def check_media_type(scope: Scope) -> None:
@@ -160,5 +174,8 @@ def check_media_type(scope: Scope) -> None:
 
 
 def _told(notes: tuple[str, ...]) -> Headers:
-    """The header that tells what was changed."""
-    return [(b"x-svir-rewrites", ", ".join(notes).encode("latin-1", "replace"))] if notes else []
+    """The header that tells what was changed; names that a client made up cannot end its line."""
+    if not notes:
+        return []
+    text = "".join(c if " " <= c <= "~" else "?" for c in ", ".join(notes)[:_MAX_TOLD])
+    return [(b"x-svir-rewrites", text.encode("ascii"))]

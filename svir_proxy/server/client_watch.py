@@ -22,10 +22,14 @@ class ClientWatch:
         self._receive = receive
         self._task: asyncio.Task[object] | None = None
         self._watcher: asyncio.Task[None] | None = None
-        self._gone = False
+        self._cancelling = 0
+        self.gone = False
+        """Whether the client has left."""
 
     async def __aenter__(self) -> Self:
         self._task = asyncio.current_task()
+        assert self._task is not None
+        self._cancelling = self._task.cancelling()
         self._watcher = asyncio.get_running_loop().create_task(self._watch())
         return self
 
@@ -33,9 +37,10 @@ class ClientWatch:
         self, kind: type[BaseException] | None, exc: BaseException | None, _: TracebackType | None
     ) -> None:
         self.release()
-        if self._gone and self._task is not None:
-            self._task.uncancel()
-            if isinstance(exc, asyncio.CancelledError):
+        if self.gone and self._task is not None:
+            # Who else cancelled the task meanwhile still wants it to end.
+            others = self._task.uncancel() - self._cancelling
+            if isinstance(exc, asyncio.CancelledError) and others <= 0:
                 raise ClientGone from None
 
     def release(self) -> None:
@@ -49,5 +54,5 @@ class ClientWatch:
             pass
         if self._watcher is not None and self._task is not None:
             self._watcher = None
-            self._gone = True
+            self.gone = True
             self._task.cancel()

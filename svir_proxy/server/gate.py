@@ -42,23 +42,24 @@ class Gate:
             )
 
     def _check_key(self, scope: Scope) -> str:
-        shown = _shown_key(scope)
+        shown = _shown_keys(scope)
         if not shown:
             raise ProxyError(
                 "invalid_api_key", "No API key was given. Send one of the proxy's keys as 'Authorization: Bearer KEY'."
             )
-        digest = hashlib.sha256(shown.encode("latin-1")).digest()
+        digests = [hashlib.sha256(key.encode("latin-1")).digest() for key in shown]
         found = None
         for name, known in self._keys:  # all of them, whichever matches, so that time tells nothing
-            if hmac.compare_digest(digest, known):
-                found = name
+            for digest in digests:
+                if hmac.compare_digest(digest, known):
+                    found = name
         if found is None:
             raise ProxyError("invalid_api_key", "The API key is not one of this proxy's keys (auth.keys).")
         return found
 
 
-def _shown_key(scope: Scope) -> str:
+def _shown_keys(scope: Scope) -> list[str]:
+    """The keys a request shows: some clients send a placeholder in one header beside the key in another."""
     scheme, _, token = header(scope, b"authorization").partition(" ")
-    if scheme.lower() == "bearer":
-        return token.strip()
-    return header(scope, b"x-api-key") or header(scope, b"api-key")
+    bearer = token.strip() if scheme.lower() == "bearer" else ""
+    return [key for key in (bearer, header(scope, b"x-api-key"), header(scope, b"api-key")) if key]

@@ -3,15 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import ClassVar
 
 from svir_proxy.expectation import Expectation, unfenced
 from svir_proxy.response.events import ContentDelta, Event, Failed, Noted, ToolCallStarted
-from svir_proxy.server.answer import BEGINNING, Answer
-from svir_proxy.server.transport import UpstreamBody
+from svir_proxy.server.answer import BEGINNING, Answer, Source
 
 
 class HeldAnswer:
     """Gathers an answer in front of the one that the client gets; meanwhile that one is kept alive."""
+
+    gathers: ClassVar[bool] = True
 
     def __init__(self, answer: Answer, expectation: Expectation) -> None:
         self._answer = answer
@@ -31,7 +33,7 @@ class HeldAnswer:
         """What is due to the client is due all the same."""
         return self._answer.tick(now)
 
-    def begin_source(self, body: UpstreamBody) -> None:
+    def begin_source(self, source: Source) -> None:
         """The client cannot fall behind: it gets nothing yet."""
 
     def end_source(self) -> None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import Any
 
-from starlette.types import Receive, Scope, Send
+from starlette.types import Message, Receive, Scope, Send
 
 from svir_proxy.errors import ProxyError
 from svir_proxy.response.json_text import dumps
@@ -69,6 +69,20 @@ async def send_error(send: Send, error: ProxyError, headers: Iterable[tuple[byte
 def internal_error(request_id: str) -> ProxyError:
     """The error for a fault of the proxy itself, whose reason is in its log."""
     return ProxyError("internal_error", f"The proxy failed; its log has the reason under {request_id}.")
+
+
+def stopped() -> ProxyError:
+    """The error for an answer that the end of the proxy's process cuts off."""
+    return ProxyError("upstream_unavailable", "The proxy was stopped before the answer was complete.")
+
+
+def without_body(send: Send) -> Send:
+    """*send* for the answer to a HEAD request."""
+
+    async def send_head(message: Message) -> None:
+        await send({**message, "body": b""} if message["type"] == "http.response.body" else message)
+
+    return send_head
 
 
 def _too_large(limit: int) -> ProxyError:

@@ -26,7 +26,8 @@ class Learned:
 
     def learn(self, backend: str, model: str, fields: frozenset[str]) -> None:
         """Without *fields* the request was taken."""
+        known = self._until.pop((backend, model), {})
         if len(self._until) >= _ENTRIES:
             self._until.pop(next(iter(self._until)))
         until = asyncio.get_running_loop().time() + _SECONDS
-        self._until.setdefault((backend, model), {}).update(dict.fromkeys(fields, until))
+        self._until[backend, model] = known | dict.fromkeys(fields, until)

@@ -1,7 +1,12 @@
-"""Logs on stderr, for people or for machines. Nothing here ever writes a prompt, an answer or a key."""
+"""Logs on stderr, for people or for machines. Nothing here ever writes a prompt, an answer or a key.
+
+What clients and servers choose (paths, models, messages) can neither begin a line nor reach the terminal as a control
+character.
+"""
 
 from __future__ import annotations
 
+import json
 import logging
 import sys
 import time
@@ -20,8 +25,11 @@ class ConsoleFormatter(logging.Formatter):
         told = getattr(record, "told", None) or {}
         rest = " ".join(f"{name}={_quoted(value)}" for name, value in told.items() if name not in _IN_THE_MESSAGE)
         clock = time.strftime("%H:%M:%S", time.localtime(record.created))
-        line = f"{clock} {record.levelname:<7} {record.getMessage()} {rest}".rstrip()
-        return f"{line}\n{self.formatException(record.exc_info)}" if record.exc_info else line
+        line = f"{clock} {record.levelname:<7} {_printable(record.getMessage().rstrip())} {rest}".rstrip()
+        if not record.exc_info:
+            return line
+        traceback = self.formatException(record.exc_info).splitlines()
+        return "\n".join((line, *(f"  {_printable(part)}" for part in traceback)))
 
 
 class JsonFormatter(logging.Formatter):
@@ -39,7 +47,10 @@ class JsonFormatter(logging.Formatter):
         }
         if record.exc_info:
             told["exception"] = self.formatException(record.exc_info)
-        return orjson.dumps(told, default=str).decode()
+        try:
+            return orjson.dumps(told, default=str).decode()
+        except TypeError:  # lone surrogates
+            return json.dumps(told, default=str)
 
 
 def set_up_logging(settings: LoggingSettings) -> None:
@@ -59,4 +70,8 @@ _IN_THE_MESSAGE: Final = frozenset({"method", "path", "status"})
 
 def _quoted(value: object) -> str:
     text = str(value)
-    return repr(text) if not text or any(c.isspace() or not c.isprintable() for c in text) else text
+    return repr(text) if not text or " " in text or not text.isprintable() else text
+
+
+def _printable(text: str) -> str:
+    return text if text.isprintable() else "".join(c if c.isprintable() else repr(c)[1:-1] for c in text)

@@ -15,17 +15,19 @@ from svir_proxy.server.transport import BodySink
 
 
 class PulledBody:
-    """Pulls a response's stream in a task and pushes it into a sink."""
+    """Pulls a response's stream in a task and pushes it into a sink. Closes the response in the end, in any case."""
 
     def __init__(self, response: httpx.Response) -> None:
         self._response = response
         self._running = asyncio.Event()
         self._running.set()
-        self._task: asyncio.Task[None] | None = None
+        self._closed = False
+        self._pump: asyncio.Task[None] | None = None
+        self._closing: asyncio.Task[None] | None = None
 
     def attach(self, sink: BodySink) -> None:
         """Push into *sink* from now on."""
-        self._task = asyncio.get_running_loop().create_task(self._pump(sink))
+        self._pump = asyncio.get_running_loop().create_task(self._push(sink))
 
     def pause(self) -> None:
         """Push nothing more until `resume`."""
@@ -37,18 +39,28 @@ class PulledBody:
 
     def close(self) -> None:
         """Want no more of it; ends the request."""
-        if self._task is not None:
-            self._task.cancel()
+        if not self._closed:
+            self._closed = True
+            self._closing = asyncio.get_running_loop().create_task(self._end())
 
-    async def _pump(self, sink: BodySink) -> None:
+    async def _push(self, sink: BodySink) -> None:
         error: Exception | None = None
         try:
             async for data in cast(AsyncIterator[bytes], self._response.stream):
                 await self._running.wait()
+                if self._closed:
+                    return
                 sink.data_received(data)
-        except (httpx.TransportError, httpx.StreamError) as exc:
+        except Exception as exc:  # noqa: BLE001 - whatever it is, the sink waits for the end
             error = exc
-        finally:
-            await self._response.aclose()
         await self._running.wait()
-        sink.body_ended(error)
+        if not self._closed:
+            sink.body_ended(error)
+            self.close()
+
+    async def _end(self) -> None:
+        pump = self._pump
+        if pump is not None and not pump.done():
+            pump.cancel()
+            await asyncio.wait((pump,))
+        await self._response.aclose()

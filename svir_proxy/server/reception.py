@@ -7,6 +7,7 @@ timer for all limits, which looks at its watch only when the nearest of them may
 from __future__ import annotations
 
 import asyncio
+import sys
 from typing import Final
 
 import httpx
@@ -31,9 +32,15 @@ class Watch:
         self._timeouts = timeouts
         self._deadline = self._loop.time() + timeouts.first_output
         self._has_output = False
+        self._paused_at: float | None = None
         self._timer: asyncio.TimerHandle | None = None
         self.over: asyncio.Future[ProxyError] = self._loop.create_future()
         """Set when a limit is over."""
+
+    @property
+    def deadline(self) -> float:
+        """When the present limit is over, in the time of the loop."""
+        return self._deadline
 
     def start(self) -> None:
         """Watch from now on."""
@@ -50,17 +57,31 @@ class Watch:
         self._has_output = True
         self._deadline = self._loop.time() + self._timeouts.idle
 
+    def pause(self) -> None:
+        """The client holds the answer back: the server's time stands still."""
+        if self._paused_at is None:
+            self._paused_at = self._loop.time()
+
+    def resume(self) -> None:
+        """The client has caught up."""
+        if self._paused_at is not None:
+            self._deadline += self._loop.time() - self._paused_at
+            self._paused_at = None
+
     def _tick(self) -> None:
         now = self._loop.time()
-        if now >= self._deadline:
+        if self._paused_at is None and now >= self._deadline:
             self._timer = None
             if not self.over.done():
-                self.over.set_result(self._error())
+                self.over.set_result(self.error())
             return
-        due = min(self._answer.tick(now), self._deadline)
+        due = self._answer.tick(now)
+        if self._paused_at is None:
+            due = min(due, self._deadline)
         self._timer = self._loop.call_at(max(due, now + 0.001), self._tick)
 
-    def _error(self) -> ProxyError:
+    def error(self) -> ProxyError:
+        """The error for the limit that is over."""
         if self._has_output:
             seconds, setting = self._timeouts.idle, "idle"
         else:
@@ -71,9 +92,16 @@ class Watch:
 
 
 class Reception:
-    """Receives one 2xx response of an upstream: a `BodySink` between its body and the client's answer."""
+    """Receives one 2xx response of an upstream: a `BodySink` between its body and the client's answer.
 
-    def __init__(self, normalizer: StreamNormalizer, answer: Answer, watch: Watch, decoder: Decoder | None) -> None:
+    An answer that is gathered may have *max_bytes* of body; a stream may go on for ever.
+    """
+
+    def __init__(
+        self, normalizer: StreamNormalizer, answer: Answer, watch: Watch, decoder: Decoder | None, max_bytes: int
+    ) -> None:
+        self._max_bytes = max_bytes
+        self._room = max_bytes if answer.gathers else sys.maxsize
         self._normalizer = normalizer
         self._answer = answer
         self._watch = watch
@@ -81,12 +109,15 @@ class Reception:
         self._loop = asyncio.get_running_loop()
         self._done: asyncio.Future[None] = self._loop.create_future()
         self._ended = False
+        self._body: UpstreamBody | None = None
+        self._lingering: asyncio.TimerHandle | None = None
         self.error: ProxyError | None = None
         """Why the answer failed, if it did."""
 
     async def receive(self, body: UpstreamBody) -> ProxyError | None:
         """Receive *body* to its end; the error of a failed answer, None for a complete one."""
-        self._answer.begin_source(body)
+        self._body = body
+        self._answer.begin_source(self)
         try:
             body.attach(self)
             if not self._done.done():
@@ -95,8 +126,21 @@ class Reception:
                 self._fail(self._watch.over.result())
         finally:
             self._answer.end_source()
+            self._watch.resume()
             self._release(body)
         return self.error
+
+    def pause(self) -> None:
+        """The client is behind: read no more, and do not blame the server for it."""
+        if self._body is not None:
+            self._body.pause()
+        self._watch.pause()
+
+    def resume(self) -> None:
+        """The client has caught up."""
+        self._watch.resume()
+        if self._body is not None:
+            self._body.resume()
 
     def data_received(self, data: bytes) -> None:
         """Bytes of the body."""
@@ -111,16 +155,36 @@ class Reception:
     def body_ended(self, error: Exception | None) -> None:
         """The end of the body."""
         self._ended = True
+        if self._lingering is not None:
+            self._lingering.cancel()
         normalizer = self._normalizer
         if normalizer.state not in OVER:
-            events = normalizer.receive_eof(error is None)
+            events = normalizer.receive_eof(error is None and self._is_whole())
             self._answer.take(events)
             self._note_end()
+
+    def _is_whole(self) -> bool:
+        """Whether what was compressed ended with the body."""
+        try:
+            if self._decoder is not None:
+                self._decoder.finish()
+        except httpx.DecodingError:
+            return False
+        return True
 
     def _take(self, data: bytes) -> None:
         normalizer = self._normalizer
         if normalizer.state in OVER:
             return  # after [DONE]
+        self._room -= len(data)
+        if self._room < 0:
+            self._fail(
+                ProxyError(
+                    "upstream_bad_response",
+                    f"The server's answer is larger than {self._max_bytes} bytes (limits.max_answer_bytes).",
+                )
+            )
+            return
         events = normalizer.receive_data(data)
         if events:
             self._answer.take(events)
@@ -142,7 +206,7 @@ class Reception:
     def _release(self, body: UpstreamBody) -> None:
         """Let a body that is about to end do so; stop the generation of any other."""
         if not self._ended and self._normalizer.state is State.COMPLETE:
+            self._lingering = self._loop.call_later(_LINGER, body.close)
             body.resume()
-            self._loop.call_later(_LINGER, body.close)
         else:
             body.close()

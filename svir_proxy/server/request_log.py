@@ -10,6 +10,8 @@ from typing import Final
 from svir_proxy.errors import ProxyError
 
 LOGGER: Final = logging.getLogger("svir_proxy.requests")
+_LONGEST: Final = 300
+"""Characters of anything that others choose."""
 
 
 @dataclass(slots=True)
@@ -30,22 +32,24 @@ class RequestLog:
 
     def write(self) -> None:
         """Write the line."""
-        level = logging.INFO if self.status < 500 and self.error is None else logging.WARNING
+        # A stream that failed has the status 200; its error has the one that it would have had before.
+        worst = self.status if self.error is None else max(self.status, self.error.status)
+        level = logging.WARNING if worst >= 500 else logging.INFO
         if not LOGGER.isEnabledFor(level):
             return
         told: dict[str, object] = {
             "request_id": self.id,
             "method": self.method,
-            "path": self.path,
+            "path": self.path[:_LONGEST],
             "status": self.status,
             "ms": round((time.perf_counter() - self.began) * 1000, 1),
         }
         if self.key is not None:
             told["key"] = self.key
         if self.backend:
-            told |= {"backend": self.backend, "model": self.model, "stream": self.stream}
+            told |= {"backend": self.backend, "model": self.model[:_LONGEST], "stream": self.stream}
         if self.notes:
             told["rewrites"] = ", ".join(self.notes)
         if self.error is not None:
-            told |= {"error": self.error.kind, "message": self.error.message[:300]}
-        LOGGER.log(level, "%s %s %s", self.method, self.path, self.status, extra={"told": told})
+            told |= {"error": self.error.kind, "message": self.error.message[:_LONGEST]}
+        LOGGER.log(level, "%s %s %s", self.method, told["path"], self.status, extra={"told": told})

@@ -36,6 +36,11 @@ class Sender:
         self._pump: asyncio.Task[None] | None = None
         self._broken: BaseException | None = None
 
+    @property
+    def is_blocked(self) -> bool:
+        """Whether the client has yet to take what was sent."""
+        return self._pump is not None
+
     def send(self, message: Message) -> None:
         """Send *message* now, or after those that wait. After a fault of the server nothing is sent any more."""
         if self._broken is not None:
@@ -54,7 +59,7 @@ class Sender:
         except Exception as exc:  # noqa: BLE001 - whatever the server raises, the client cannot be reached any more
             self._broken = exc
             return
-        self._block(_go_on(sending, waited))
+        self._block(_resumed(sending, waited))
 
     async def drained(self) -> None:
         """Wait until everything is sent; raises ClientGone where it could not be."""
@@ -65,21 +70,26 @@ class Sender:
 
     def cancel(self) -> None:
         """The client is gone: what waits is not sent."""
+        self._broken = ClientGone()
         self._queue.clear()
-        if self._pump is not None:
-            self._pump.cancel()
+        pump, self._pump = self._pump, None
+        if pump is not None:
+            pump.cancel()
 
-    def _block(self, sending: Coroutine[Any, Any, None]) -> None:
+    def _block(self, sending: Generator[Any, Any, None] | Coroutine[Any, Any, None]) -> None:
         self._pump = self._loop.create_task(self._finish(sending))
+        # A task that is cancelled before its first step never gets to what it should have awaited.
+        self._pump.add_done_callback(lambda _: sending.close())
         self._on_blocked()
 
-    async def _finish(self, sending: Coroutine[Any, Any, None]) -> None:
+    async def _finish(self, sending: Any) -> None:
         try:
             await sending
             while self._queue:
                 await self._send(self._queue.popleft())
         except Exception as exc:  # noqa: BLE001 - see send
             self._broken = exc
+            self._queue.clear()
         finally:
             self._pump = None
         self._on_free()
@@ -87,10 +97,6 @@ class Sender:
 
 async def _awaited(sending: Any) -> None:
     await sending
-
-
-async def _go_on(sending: Coroutine[Any, Any, None], waited: Any) -> None:
-    await _resumed(sending, waited)
 
 
 @types.coroutine

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import re
 import ssl
 from collections.abc import AsyncIterator, Iterator
 from typing import Any, Final, cast
@@ -23,6 +24,10 @@ from svir_proxy.settings import Backend, LimitSettings
 _ACCEPT: Final = {"accept": "application/json, text/event-stream", "accept-encoding": "identity"}
 _LIST_SECONDS: Final = 10.0
 """How long a model list may take."""
+_SECRET_LENGTH: Final = 8
+"""Characters from which on a part of a header's value is taken for a secret: ``1`` and ``true`` are none."""
+_CLOSED: Final = re.compile(r"closed the connection|disconnected")
+"""How this project's transport and httpx's own say that no answer came, as against one that is no HTTP."""
 
 
 class Upstream:
@@ -37,9 +42,9 @@ class Upstream:
         self._transport = transport or UpstreamTransport(ssl_context=_ssl_context(backend))
         endpoint = self.profile.endpoint
         key = backend.key.get_secret_value() if backend.key is not None else ""
-        self._secrets = tuple(
-            secret for secret in (key, *(value.get_secret_value() for value in backend.headers.values())) if secret
-        )
+        values = [value.get_secret_value() for value in backend.headers.values()]
+        parts = [part for value in values for part in (value, *value.split()) if len(part) >= _SECRET_LENGTH]
+        self._secrets = tuple(sorted({key, *parts} - {""}, key=len, reverse=True))
         headers = dict(_ACCEPT)
         if key and endpoint.auth == "bearer":
             headers["authorization"] = f"Bearer {key}"
@@ -51,8 +56,10 @@ class Upstream:
         self._chat_url = None if "{model}" in endpoint.chat_path else self._url(endpoint.chat_path)
         self._models_url = self._url(endpoint.models_path)
         host = self._models_url.netloc.decode("ascii")
-        self._get_headers = httpx.Headers({"host": host, **headers})
-        self._post_headers = httpx.Headers({"host": host, **headers, "content-type": "application/json"})
+        self._get_headers = httpx.Headers({"host": host, **headers}, encoding="latin-1")
+        self._post_headers = httpx.Headers(
+            {"host": host, **headers, "content-type": "application/json"}, encoding="latin-1"
+        )
 
     @property
     def name(self) -> str:
@@ -72,20 +79,21 @@ class Upstream:
     async def chat(self, body: Body, model: str) -> httpx.Response:
         """Send a chat request; the response comes with its head, whatever its status. The caller closes it.
 
-        Raises ProxyError where there is no response.
+        Only connecting has a limit of time of its own. Raises ProxyError where there is no response.
         """
         url = self._chat_url or self._url(self._chat_path.replace("{model}", quote(model, safe="")))
         request = httpx.Request("POST", url, headers=self._post_headers, content=dumps(body))
-        timeouts = self.backend.timeouts
-        return await self._send(request, connect=timeouts.connect, read=timeouts.first_output)
+        return await self._send(request)
 
     async def list_models(self) -> tuple[int, bytes]:
         """Status and body of the server's model list; raises ProxyError where there is none."""
         request = httpx.Request("GET", self._models_url, headers=self._get_headers)
         try:
             async with asyncio.timeout(_LIST_SECONDS):
-                response = await self._send(request, connect=self.backend.timeouts.connect, read=_LIST_SECONDS)
-                return response.status_code, await self._read(response, self.limits.max_answer_bytes)
+                response = await self._send(request)
+                body = bytearray()
+                await self._read(response, body, self.limits.max_answer_bytes)
+                return response.status_code, bytes(body)
         except TimeoutError:
             raise ProxyError(
                 "upstream_timeout", f"Backend {self.name!r} sent no whole model list within {_LIST_SECONDS:g} s."
@@ -93,11 +101,12 @@ class Upstream:
 
     async def read_error(self, response: httpx.Response, errors: ErrorReader) -> ProxyError:
         """The error in a response that is no success; waits for its body only so long, and closes it."""
-        body = b""
-        with contextlib.suppress(TimeoutError, ProxyError):
+        limit = self.limits.error_body_bytes
+        body = bytearray()
+        with contextlib.suppress(TimeoutError, ProxyError):  # what came until then may say enough
             async with asyncio.timeout(self.limits.error_body_seconds):
-                body = await self._read(response, self.limits.error_body_bytes, cut=True)
-        return errors.from_response(response.status_code, dict(response.headers), body)
+                await self._read(response, body, limit)
+        return errors.from_response(response.status_code, dict(response.headers), bytes(body[:limit]))
 
     def body(self, response: httpx.Response) -> UpstreamBody:
         """The body of *response*, to be pushed."""
@@ -118,36 +127,25 @@ class Upstream:
     def _url(self, path: str) -> httpx.URL:
         return httpx.URL(f"{self.backend.root}{path}{self._query}")
 
-    async def _send(self, request: httpx.Request, *, connect: float, read: float) -> httpx.Response:
-        request.extensions["timeout"] = {"connect": connect, "read": read, "write": read, "pool": None}
+    async def _send(self, request: httpx.Request) -> httpx.Response:
+        connect = self.backend.timeouts.connect
+        request.extensions["timeout"] = {"connect": connect, "read": None, "write": None, "pool": None}
         with _translated(self.name):
             return await self._transport.handle_async_request(request)
 
-    async def _read(self, response: httpx.Response, limit: int, *, cut: bool = False) -> bytes:
-        """The whole body, closed afterwards; more than *limit* is an error, or left out with *cut*."""
-        parts, size = [], 0
-        decoder = self.decoder(response)
-        stream = cast(AsyncIterator[bytes], response.stream)
+    async def _read(self, response: httpx.Response, into: bytearray, limit: int) -> None:
+        """Read the whole body *into* a buffer and close it; raises ProxyError past *limit* bytes, or if it breaks."""
         try:
+            decoder = self.decoder(response)
             with _translated(self.name):
-                try:
-                    async for data in stream:
-                        part = decoder(data) if decoder is not None else data
-                        parts.append(part)
-                        size += len(part)
-                        if size > limit:
-                            if cut:
-                                break
-                            raise ProxyError(
-                                "upstream_bad_response",
-                                f"Backend {self.name!r} sent a body of more than {limit} bytes.",
-                            )
-                except (httpx.TransportError, httpx.DecodingError):
-                    if not cut:
-                        raise
+                async for data in cast(AsyncIterator[bytes], response.stream):
+                    into += data if decoder is None else decoder(data)
+                    if len(into) > limit:
+                        raise ProxyError(
+                            "upstream_bad_response", f"Backend {self.name!r} sent a body of more than {limit} bytes."
+                        )
         finally:
             await response.aclose()
-        return b"".join(parts)[:limit]
 
 
 def _ssl_context(backend: Backend) -> ssl.SSLContext | None:
@@ -176,7 +174,7 @@ def _translated(backend: str) -> Iterator[Any]:
             "upstream_unreachable", f"Backend {backend!r} cannot be reached: {exc}. Is the server running?"
         ) from exc
     except (httpx.RemoteProtocolError, httpx.DecodingError) as exc:
-        kind = "upstream_failed" if "without" in str(exc) else "upstream_bad_response"
+        kind = "upstream_failed" if _CLOSED.search(str(exc)) else "upstream_bad_response"
         raise ProxyError(kind, f"Backend {backend!r} gave no valid answer: {exc}.") from exc
     except httpx.TransportError as exc:
         raise ProxyError("upstream_failed", f"The connection to backend {backend!r} failed: {exc}.") from exc
