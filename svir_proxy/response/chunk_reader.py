@@ -50,7 +50,7 @@ class Unreadable(Exception):  # noqa: N818 - names the state of the chunk, and n
 class ChunkReader:
     """Reads the chunks of one answer, in order: events go to *sink*, a failure to *fail*."""
 
-    __slots__ = ("_errors", "_fail", "_halves", "_identified", "_request", "_sink", "answered")
+    __slots__ = ("_errors", "_fail", "_halves", "_identified", "_request", "_sink", "answered", "pieces")
 
     def __init__(
         self, request: ClientRequest, errors: ErrorReader, sink: Sink, fail: Callable[[ProxyError], None]
@@ -64,6 +64,8 @@ class ChunkReader:
         self._halves: dict[type[_Text] | int | None, str] = {}
         self.answered = False
         """Whether any choice was seen."""
+        self.pieces = 0
+        """How many pieces of text and of calls came, whether they were given on or are held back."""
 
     def read(self, chunk: Any, event_name: bytes = b"") -> None:
         """Read one parsed chunk; raises Unreadable where its shape says nothing this reader knows."""
@@ -197,6 +199,7 @@ class ChunkReader:
         if self._halves or not text.isascii():
             text = self._joined(kind, text)
         if text:
+            self.pieces += 1
             self._sink(kind(text))
 
     def _joined(self, kind: type[_Text] | int | None, text: str) -> str:
@@ -229,6 +232,7 @@ class ChunkReader:
             arguments = self._joined(index, arguments)
         if not isinstance(identity, str):
             identity = "" if identity is None else str(identity)
+        self.pieces += 1
         self._sink(
             ToolCallPiece(
                 index,

@@ -98,6 +98,11 @@ class StreamNormalizer:
         """Why the answer failed, if it did."""
         return self._lifecycle.error
 
+    @property
+    def pieces(self) -> int:
+        """How many pieces of text and of calls came, those that are held back included: the server is at work."""
+        return self._reader.pieces
+
     def receive_data(self, data: bytes) -> list[Event]:
         """The events that *data* completes."""
         if self._lifecycle.state not in OVER:

@@ -110,6 +110,7 @@ class Reception:
         self._done: asyncio.Future[None] = self._loop.create_future()
         self._ended = False
         self._body: UpstreamBody | None = None
+        self._pieces = 0
         self._lingering: asyncio.TimerHandle | None = None
         self.error: ProxyError | None = None
         """Why the answer failed, if it did."""
@@ -193,6 +194,10 @@ class Reception:
                 self._note_end()
             elif state is not State.WAITING:
                 self._watch.output()
+        elif normalizer.pieces != self._pieces:
+            # Text or calls that are held back: nothing for the client yet, but the server is at work.
+            self._pieces = normalizer.pieces
+            self._watch.output()
 
     def _fail(self, error: ProxyError) -> None:
         self._answer.take(self._normalizer.fail(error))
