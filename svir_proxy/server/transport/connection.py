@@ -7,6 +7,7 @@ head has not come. Both are cleared before anybody is told, so that a consumer m
 from __future__ import annotations
 
 import asyncio
+import select
 from typing import TYPE_CHECKING, Final, NamedTuple, Protocol, cast
 
 import httpx
@@ -63,6 +64,7 @@ class Connection(asyncio.Protocol):
         "_limits",
         "_loop",
         "_parser",
+        "_readable",
         "_sent",
         "_transport",
         "closed",
@@ -122,6 +124,14 @@ class Connection(asyncio.Protocol):
         """Whether a byte of the latest response has arrived."""
         return self._parser.started
 
+    def is_quiet(self) -> bool:
+        """Whether the server has neither sent anything nor ended the connection, seen by the loop or not.
+
+        The loop alone may be a turn behind: an unasked-for response would then be taken for the next request's, and
+        a request be written to a connection that has ended.
+        """
+        return not self.closed and not self._readable.poll(0)
+
     def abort(self) -> None:
         """Close at once, whatever is unsent or unread."""
         self.closed = True
@@ -170,6 +180,8 @@ class Connection(asyncio.Protocol):
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         """Connected, and TLS agreed upon."""
         self._transport = cast("asyncio.Transport", transport)
+        self._readable = select.poll()
+        self._readable.register(transport.get_extra_info("socket").fileno(), select.POLLIN)
         self._home.opened(self)
 
     def data_received(self, data: bytes) -> None:

@@ -41,10 +41,11 @@ def outgoing(request: httpx.Request) -> Outgoing:
     parts = [request.method.encode("ascii", "replace"), b" ", request.url.raw_path, b" HTTP/1.1\r\n"]
     lines = 2
     length: int | None = None
-    chunked = hosted = last = False
+    chunked = hosted = last = colon = False
     for name, value in request.headers.raw:
         parts += (name, b": ", value, b"\r\n")
         lines += 1
+        colon = colon or b":" in name
         if len(name) == 14 and name.lower() == b"content-length":
             if length is not None or not value.isdigit():
                 raise httpx.LocalProtocolError("the request needs one content-length of digits")
@@ -76,8 +77,8 @@ def outgoing(request: httpx.Request) -> Outgoing:
         lines += 1
     parts.append(b"\r\n")
     head = b"".join(parts)
-    # The pattern alone would take a smuggled line for a header of its own: so lines are counted as well.
-    if _HEAD.fullmatch(head) is None or head.count(b"\n") != lines:
+    # The pattern alone would take a smuggled line for a header, and a name with a colon for a name and its value.
+    if colon or _HEAD.fullmatch(head) is None or head.count(b"\n") != lines:
         raise httpx.LocalProtocolError("the request line or a header holds a character HTTP forbids")
     return Outgoing(head, content, length, last)
 

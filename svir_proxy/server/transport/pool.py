@@ -36,7 +36,7 @@ class Pool:
         limit = asyncio.get_running_loop().time() - self._limits.idle_seconds
         while stack:
             connection = stack.pop()
-            if not connection.closed and connection.idle_since > limit:
+            if connection.idle_since > limit and connection.is_quiet():
                 return connection
             connection.abort()
         return None
@@ -60,8 +60,9 @@ class Pool:
                     server_hostname=host if secure else None,
                 )
         except BaseException as exc:
-            # An attempt that is given up may have got as far as a connection.
+            # An attempt that is given up may have got as far as a connection; uvloop does not tell of its end then.
             connection.abort()
+            self.lost(connection)
             if isinstance(exc, TimeoutError) and timer.expired():
                 raise httpx.ConnectTimeout(f"no connection to {host}:{port} within {seconds:g} s") from None
             if isinstance(exc, (OSError, UnicodeError)):
@@ -88,9 +89,10 @@ class Pool:
 
     def opened(self, connection: Connection) -> None:
         """Keep account of *connection*."""
-        self._connections.add(connection)
-        if self._closed:
+        if self._closed or connection.closed:
             connection.abort()
+        else:
+            self._connections.add(connection)
 
     def idle(self, connection: Connection) -> None:
         """Keep *connection* for a while."""

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import os
 import re
 import socket
 import struct
@@ -84,6 +85,14 @@ class Peer:
     def end(self) -> None:
         """Close in an orderly way."""
         self._writer.close()
+
+    def now(self, data: bytes | None) -> None:
+        """Send *data*, or the end, before the loop turns again."""
+        with socket.socket(fileno=os.dup(self._writer.get_extra_info("socket").fileno())) as sock:
+            if data is None:
+                sock.shutdown(socket.SHUT_WR)
+            else:
+                sock.send(data)
 
     def cut(self) -> None:
         """Close the socket without a word of TLS about it."""

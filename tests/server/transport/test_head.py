@@ -90,6 +90,7 @@ REFUSED: dict[str, dict[str, Any]] = {
     "control in a value": {"headers": [(b"a", b"1\x1b")]},
     "CR LF in a name": {"headers": [(b"a: 1\r\nX", b"y")]},
     "colon in a name": {"headers": [(b"a:b", b"y")]},
+    "colon and blank in a name": {"headers": [(b"transfer-encoding: chunked, a", b"y")]},
     "blank in a name": {"headers": [(b"a ", b"y")]},
     "empty name": {"headers": [(b"", b"y")]},
     "non-ASCII name": {"headers": [(b"\xe9", b"y")]},
@@ -145,15 +146,13 @@ class _Server:
 
 @given(st.lists(st.tuples(st.binary(max_size=6), st.binary(max_size=12)), max_size=4))
 def test_any_header_is_refused_or_arrives_as_itself(pairs: list[tuple[bytes, bytes]]) -> None:
+    request = _request("GET", headers=pairs)
     try:
-        out = outgoing(_request("GET", headers=pairs))
+        out = outgoing(request)
     except httpx.LocalProtocolError:
         assert pairs
         return
     server = _Server()
     httptools.HttpRequestParser(server).feed_data(out.head)
     assert server.heads == 1
-    assert [(n, v.strip(b" \t")) for n, v in server.headers] == [
-        (b"Host", b"h:8"),
-        *((n, v.strip(b" \t")) for n, v in pairs),
-    ]
+    assert server.headers == [(name, value.lstrip(b" \t")) for name, value in request.headers.raw]

@@ -134,6 +134,19 @@ async def test_what_happens_to_an_idle_connection_ends_it(
     assert (await answer).status_code == 200, "and the unexpected response is nobody's"
 
 
+@pytest.mark.parametrize("what", ["end", "bytes"])
+async def test_what_the_loop_has_not_seen_yet_ends_it_too(
+    what: str, server: RawServer, transport: UpstreamTransport, call: Call
+) -> None:
+    """Else an old response would be the next request's, and requests would be written to the dead."""
+    (peer,) = await idle_peers(1, server, call)
+    (connection,) = transport._pool._connections
+    peer.now(b"HTTP/1.1 200 OK\r\nContent-Length: 3\r\n\r\nold" if what == "bytes" else None)
+    assert transport._pool.take(connection.origin) is None
+    assert connection.closed
+    await peer.gone()
+
+
 async def test_the_longest_idle_gives_way(server: RawServer) -> None:
     transport = UpstreamTransport(limits=TransportLimits(idle_seconds=1000, idle_connections=2))
 
@@ -276,6 +289,19 @@ async def test_a_cancelled_connect_leaves_nothing(server: RawServer, transport: 
         await answer
     await peer.gone()
     assert not transport._pool._connections
+
+
+async def test_a_request_can_be_cancelled_at_any_time(
+    server: RawServer, transport: UpstreamTransport, call: Call
+) -> None:
+    for turns in range(1, 30):
+        answer = call()
+        for _ in range(turns):
+            await asyncio.sleep(0)
+        answer.cancel()
+        with pytest.raises(asyncio.CancelledError):
+            await answer
+    await until(lambda: not transport._pool._connections)
 
 
 async def test_a_thousand_connections(server: RawServer, call: Call) -> None:
