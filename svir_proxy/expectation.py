@@ -7,11 +7,15 @@ be met.
 from __future__ import annotations
 
 import json
+import string
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Final
 
 import orjson
+
+_LANGUAGE: Final = string.ascii_letters + string.digits + "+-_"
+"""What the name of a language after a code fence is made of."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,9 +51,10 @@ def unfenced(text: str) -> str:
         return stripped
     start = stripped.find("```")
     if start >= 0:
-        inside = stripped[start + 3 :].partition("\n")[2].rpartition("```")[0].strip()
-        if _is_json(inside):
-            return inside
+        inside = stripped[start + 3 :].rpartition("```")[0]
+        for candidate in (inside.strip(), inside.lstrip(_LANGUAGE).strip()):
+            if _is_json(candidate):
+                return candidate
     opening = min((at for at in (stripped.find("{"), stripped.find("[")) if at >= 0), default=-1)
     if opening >= 0:
         try:
@@ -75,10 +80,13 @@ def _mismatch(text: str, schema: Mapping[str, Any]) -> str | None:
     except orjson.JSONDecodeError as exc:
         return f"the answer is not JSON: {exc}"
     # Imported here: it is slow to import, and only emulated schemas need it.
-    from jsonschema import Draft202012Validator, exceptions  # noqa: PLC0415 - see above
+    from jsonschema import Draft202012Validator, exceptions, validators  # noqa: PLC0415 - see above
+    from referencing import Registry  # noqa: PLC0415 - see above
 
     try:
-        error = exceptions.best_match(Draft202012Validator(schema).iter_errors(value))
+        validator = validators.validator_for(schema, default=Draft202012Validator)
+        # An empty registry: a $ref into the network would be fetched otherwise, and the schema is the client's.
+        error = exceptions.best_match(validator(schema, registry=Registry()).iter_errors(value))
     except Exception:  # noqa: BLE001 - a schema nobody can apply ($ref to nowhere, a bad pattern) demands nothing more
         return None
     if error is None:

@@ -87,9 +87,10 @@ class ResponseFormatFacts(_Part):
 class RequestFacts(_Part):
     """What the server does with a request."""
 
-    stream: Literal["always", "as_client"] = "as_client"
-    """Whether the server is asked to stream also for a client that does not. A local server stops generating when a
-    stream's client leaves; a plain request often runs to its end."""
+    stream: Literal["always", "as_client", "never"] = "as_client"
+    """Whether the server is asked to stream also for a client that does not (``always``), or not even for one that does
+    (``never``: it cannot). A local server stops generating when a stream's client leaves; a plain request often runs to
+    its end."""
     model: Literal["any", "listed", "loads"] = "listed"
     """A model name the server does not list is answered all the same (``any``), refused (``listed``), or makes the
     server load what it names (``loads``)."""
@@ -126,6 +127,8 @@ class RequestFacts(_Part):
     """A tool without ``parameters``, or with ``{}``."""
     call_ids: Literal["any", "alphanumeric_9"] = "any"
     """The form of call ids in the history that the server takes."""
+    tool_message_name: Literal["any", "required", "rejected"] = "any"
+    """``name`` in a tool message: the function that was called."""
     reasoning_efforts: dict[str, str | None] = {}
     """Values of ``reasoning_effort`` that the server does not know: what to send instead; null: leave the field out."""
     refusal_parts: Fact = "kept"
@@ -134,8 +137,12 @@ class RequestFacts(_Part):
     """An earlier call whose arguments are the empty string."""
     max_tokens_field: Literal["max_tokens", "max_completion_tokens", "both"] = "max_tokens"
     """The name of the output limit this server reads."""
+    stop: Fact = "kept"
+    """Stop sequences. ``ignored`` also where they do not end the answer, whatever else they do to it."""
     reasoning_history: Literal["reasoning_content", "reasoning", "none"] = "none"
     """The key under which an assistant message repeats its reasoning."""
+    stream_with_tools: Fact = "kept"
+    """A stream of a request with tools."""
     stream_logprobs: Fact = "kept"
     """``logprobs`` in a stream."""
     stream_logprobs_with_tools: Fact = "kept"

@@ -2,13 +2,19 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, Final
 
 from svir_proxy.client_request import Body, ClientRequest
 from svir_proxy.expectation import Expectation
 from svir_proxy.profiles.schema import Fact, Profile
+
+_UNTOLD: Final = re.compile(r"[^A-Za-z0-9_.:=+-]")
+"""What a note may not hold: notes leave in a header, and clients choose the names of their fields."""
+_LONGEST: Final = 120
+_MOST: Final = 40
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,7 +38,10 @@ class Context:
     expectations: list[Expectation] = field(default_factory=list)
 
     def note(self, text: str) -> None:
-        """Tell a change: ``what=how``, without blanks or commas; a change is told once."""
+        """Tell a change as ``what=how``, once; cut to what a header can carry."""
+        text = _UNTOLD.sub("?", text[:_LONGEST])
+        if len(self.notes) >= _MOST:
+            text = "more=untold"
         if text not in self.notes:
             self.notes.append(text)
 

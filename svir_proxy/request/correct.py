@@ -14,6 +14,7 @@ from svir_proxy.expectation import Expectation
 from svir_proxy.profiles.schema import Profile
 from svir_proxy.request.context import with_values, without
 from svir_proxy.request.instructions import call_instruction, correction, json_instruction
+from svir_proxy.request.rewrites.roles import merge_consecutive
 
 
 def correct(
@@ -28,6 +29,8 @@ def correct(
     if said.strip():
         messages.append({"role": "assistant", "content": said})
     messages.append({"role": "user", "content": correction(problem, instruction)})
+    if profile.request.consecutive_roles in ("ignored", "rejected"):
+        messages = merge_consecutive(messages)
     body = with_values(body, {"messages": messages})
     constrainable = profile.request.response_format.json_schema == "kept" and profile.response.text_calls
     if expectation.calls is None or not constrainable or "response_format" in body:

@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Collection, Mapping
 from typing import Any
-
-import orjson
 
 from svir_proxy.client_request import Body
 from svir_proxy.request.context import with_values
@@ -22,7 +21,7 @@ def json_instruction(schema: Mapping[str, Any]) -> str:
     """Demand JSON that matches *schema*."""
     if schema in ({}, {"type": "object"}):
         return "Answer with one JSON object and nothing else: no prose, no code fence."
-    text = orjson.dumps(schema).decode()
+    text = json.dumps(schema, ensure_ascii=False, separators=(",", ":"))
     return (
         "Answer with one JSON value that matches this JSON schema and nothing else: no prose, no code fence.\n" + text
     )
@@ -34,12 +33,12 @@ def correction(problem: str, instruction: str) -> str:
 
 
 def add_instruction(body: Body, text: str) -> Body:
-    """*body* with *text* at the end of its first system message, or as one where there is none."""
+    """*body* with *text* at the end of the system message it begins with, or as one where it begins with another."""
     messages = body["messages"]
     first = messages[0]
-    if first.get("role") != "system":
-        return with_values(body, {"messages": [{"role": "system", "content": text}, *messages]})
     content = first.get("content")
+    if first.get("role") not in ("system", "developer") or not isinstance(content, str | list | None):
+        return with_values(body, {"messages": [{"role": "system", "content": text}, *messages]})
     if isinstance(content, list):
         content = [*content, {"type": "text", "text": text}]
     else:

@@ -13,6 +13,7 @@ from svir_proxy.request.rewrites.always_send import add_fields
 from svir_proxy.request.rewrites.call_ids import shape_call_ids
 from svir_proxy.request.rewrites.content import shape_content
 from svir_proxy.request.rewrites.history import repair_history
+from svir_proxy.request.rewrites.legacy_functions import translate_functions
 from svir_proxy.request.rewrites.model import name_model
 from svir_proxy.request.rewrites.nulls import leave_out_nulls
 from svir_proxy.request.rewrites.optional_fields import leave_out_rejected
@@ -22,8 +23,8 @@ from svir_proxy.request.rewrites.response_format import keep_response_format
 from svir_proxy.request.rewrites.roles import order_messages, translate_roles
 from svir_proxy.request.rewrites.stream import decide_stream
 from svir_proxy.request.rewrites.token_limit import name_token_limit
-from svir_proxy.request.rewrites.tool_definitions import define_tools
-from svir_proxy.request.rewrites.tools import keep_tool_choice, leave_out_empty_tools, translate_functions
+from svir_proxy.request.rewrites.tool_choice import keep_tool_choice
+from svir_proxy.request.rewrites.tool_definitions import define_tools, leave_out_empty_tools
 
 REWRITES: Final[tuple[Rewrite, ...]] = (
     leave_out_nulls,

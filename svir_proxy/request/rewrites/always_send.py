@@ -11,8 +11,12 @@ from svir_proxy.request.context import Context, with_values
 
 
 def add_fields(body: Body, context: Context) -> Body:
-    """Add the profile's fields that the request does not set."""
-    missing = {name: value for name, value in context.profile.request.always_send.items() if name not in body}
+    """Add the profile's fields that the request does not set, unless the server has come to reject them."""
+    missing = {
+        name: value
+        for name, value in context.profile.request.always_send.items()
+        if name not in body and context.optional(name) != "rejected"
+    }
     for name in missing:
         context.note(f"add={name}")
     return with_values(body, missing) if missing else body

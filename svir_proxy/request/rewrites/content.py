@@ -2,6 +2,15 @@
 
 Agents send text as lists of parts (pi, qwen-code, also in tool messages); LiteLLM leaves the ``content`` key out beside
 calls; several servers take strings only, or refuse null, or a message without content.
+
+=================  =================================  =========================================
+fact               content_parts, tool_content_parts  null_content, missing_content (assistant)
+=================  =================================  =========================================
+kept, unknown      send                               send
+ignored, rejected  text parts as one string           the empty string
+=================  =================================  =========================================
+
+A list with anything but text in it is sent as it is: the server says best what it cannot take.
 """
 
 from __future__ import annotations
@@ -33,8 +42,7 @@ def _without_leftovers(message: dict[str, Any], context: Context) -> dict[str, A
     ]
     if not dropped:
         return message
-    if any(message[key] for key in dropped):
-        context.note("history=leftovers_dropped")
+    context.note("history=leftovers_dropped" if any(message[key] for key in dropped) else "history=nulls_dropped")
     return {key: value for key, value in message.items() if key not in dropped}
 
 

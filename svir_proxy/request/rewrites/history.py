@@ -27,18 +27,18 @@ def repair_history(body: Body, context: Context) -> Body:
 
 
 def _reasoning(message: dict[str, Any], context: Context) -> dict[str, Any]:
-    found = [key for key in _REASONING_KEYS if key in message]
+    found = [key for key in _REASONING_KEYS if message.get(key) is not None]
     if not found:
         return message
     wanted = context.profile.request.reasoning_history
-    text = next((message[key] for key in found if isinstance(message[key], str) and message[key]), None)
-    if found == [wanted] and text is not None:
+    texts = [message[key] for key in found if isinstance(message[key], str)]
+    if found == [wanted] and texts:
         return message
     rest = {key: value for key, value in message.items() if key not in _REASONING_KEYS}
-    if wanted == "none" or text is None:
-        if text is not None:
-            context.note("reasoning_history=left_out")
+    if wanted == "none" or not texts:
+        context.note("reasoning_history=left_out")
         return rest
+    text = next(filter(None, texts), "")
     context.note(f"reasoning_history={wanted}")
     return {**rest, wanted: text}
 

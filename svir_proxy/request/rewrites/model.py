@@ -10,6 +10,5 @@ def name_model(body: Body, context: Context) -> Body:
     """Put the server's id of the model in place of the client's name for it."""
     if not context.model or body.get("model") == context.model:
         return body
-    if context.request.model:
-        context.note("model=alias")
+    context.note("model=alias" if context.request.model else "model=added")
     return with_values(body, {"model": context.model})

@@ -1,13 +1,24 @@
 """Images, audio and files that a backend cannot take: refused early, with the code that says so.
 
 A text file is no loss: its text goes into the message, as ``<file name="NAME">``, wherever files are not taken.
+
+=================  =====================  =====================  =====================  ===============================
+fact               images                 audio                  remote_images          files
+=================  =====================  =====================  =====================  ===============================
+kept, unknown      send                   send                   send                   send
+ignored, rejected  image_not_supported    audio_not_supported    image_url_not_allowed  text as text, else
+                                                                                        file_not_supported
+=================  =====================  =====================  =====================  ===============================
 """
 
 from __future__ import annotations
 
 import base64
 import binascii
+import re
+from collections.abc import Iterator
 from typing import Any, Final
+from urllib.parse import unquote
 
 from svir_proxy.client_request import Body
 from svir_proxy.errors import ProxyError
@@ -15,6 +26,7 @@ from svir_proxy.profiles.schema import Fact
 from svir_proxy.request.context import Context, map_messages
 
 _TEXT_TYPES: Final = ("text/", "application/json", "application/xml", "application/yaml", "application/x-yaml")
+_TAKEN: Final = ("kept", "unknown")
 
 
 def gate_parts(body: Body, context: Context) -> Body:
@@ -25,7 +37,13 @@ def gate_parts(body: Body, context: Context) -> Body:
     facts = context.profile.request
     _refuse(kinds, "image", facts.images, context)
     _refuse(kinds, "audio", facts.audio, context)
-    if "file" not in kinds or facts.files in ("kept", "unknown"):
+    if "image" in kinds and facts.remote_images not in _TAKEN and any(map(_is_remote, _parts(body))):
+        raise ProxyError(
+            "image_url_not_allowed",
+            f"{context.profile.server} takes no images by URL; send the image inline, as a data URL.",
+            param="messages",
+        )
+    if "file" not in kinds or facts.files in _TAKEN:
         return body
 
     def change(message: dict[str, Any]) -> dict[str, Any]:
@@ -41,7 +59,7 @@ def gate_parts(body: Body, context: Context) -> Body:
 
 
 def _refuse(kinds: frozenset[str], kind: str, fact: Fact, context: Context) -> None:
-    if kind in kinds and fact in ("rejected", "ignored"):
+    if kind in kinds and fact not in _TAKEN:
         raise ProxyError(
             f"{kind}_not_supported",
             f"{context.profile.server} takes no {kind} input; send the request without it, or to another model.",
@@ -49,36 +67,50 @@ def _refuse(kinds: frozenset[str], kind: str, fact: Fact, context: Context) -> N
         )
 
 
+def _parts(body: Body) -> Iterator[dict[str, Any]]:
+    for message in body["messages"]:
+        content = message.get("content")
+        for part in content if isinstance(content, list) else ():
+            if isinstance(part, dict):
+                yield part
+
+
+def _is_remote(part: dict[str, Any]) -> bool:
+    image = part.get("image_url")
+    url = image.get("url") if isinstance(image, dict) else image
+    return isinstance(url, str) and url[:8].lower().startswith(("http://", "https://"))
+
+
 def _inline(part: Any, context: Context) -> Any:
-    if not isinstance(part, dict) or part.get("type") != "file":
+    if not isinstance(part, dict) or part.get("type") not in ("file", "input_file"):
         return part
-    file = part.get("file")
+    file = part.get("file") if part["type"] == "file" else part
     name = file.get("filename") if isinstance(file, dict) else None
     name = name if isinstance(name, str) and name else "file"
     text = _text(file) if isinstance(file, dict) else None
     if text is None:
         raise ProxyError(
             "file_not_supported",
-            f"{context.profile.server} takes no files, and {name!r} is not a text file sent inline"
+            f"{context.profile.server} takes no files, and {name[:100]!r} is not a text file sent inline"
             " (file_data as a data URL of a text type). Put its text into the message.",
             param="messages",
         )
     context.note("file=text")
-    safe = name.replace("&", "&amp;").replace('"', "&quot;").replace("<", "&lt;").replace("\n", " ")
+    safe = re.sub(r"\s", " ", name.replace("&", "&amp;").replace('"', "&quot;").replace("<", "&lt;"))
     return {"type": "text", "text": f'<file name="{safe}">\n{text}\n</file>'}
 
 
 def _text(file: dict[str, Any]) -> str | None:
+    """The text in *file*'s data URL; None where it is no text."""
     data = file.get("file_data")
     if not isinstance(data, str) or not data.startswith("data:"):
         return None
     head, comma, payload = data[5:].partition(",")
-    media = head.partition(";")[0].lower()
-    if not comma or not media.startswith(_TEXT_TYPES):
+    if not comma or not head.lower().startswith(_TEXT_TYPES):
         return None
     if not head.endswith(";base64"):
-        return None
+        return unquote(payload)
     try:
-        return base64.b64decode(payload, validate=True).decode()
-    except (binascii.Error, UnicodeDecodeError):
+        return base64.b64decode(payload, validate=True).decode("utf-8-sig")
+    except (binascii.Error, ValueError):
         return None

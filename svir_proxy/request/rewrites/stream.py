@@ -1,36 +1,74 @@
 """Whether the server is asked to stream, and for usage.
 
 A local server stops generating when the client of a stream leaves, but often not for a plain request; so local servers
-are always asked to stream, and the proxy gathers the answer. vLLM and others refuse ``stream_options`` without
-``stream``. Where a stream has no logprobs (mlx-lm; llama.cpp with tools), a plain request for them stays plain.
+are always asked to stream, and the proxy gathers the answer. Where a server cannot stream (GPT4All; llama-cpp-python
+with tools), it is asked for the whole answer, and the proxy makes a stream of it. Where a stream has no logprobs
+(mlx-lm; llama.cpp with tools), a plain request for them stays plain, and a stream comes without them.
+
+vLLM and others refuse ``stream_options`` without ``stream``.
 """
 
 from __future__ import annotations
 
+from typing import Final
+
 from svir_proxy.client_request import Body
+from svir_proxy.profiles.schema import Fact
 from svir_proxy.request.context import Context, with_values, without
+
+_LOST: Final = ("ignored", "rejected")
 
 
 def decide_stream(body: Body, context: Context) -> Body:
     """Set ``stream`` and ``stream_options``."""
-    request = context.request
-    stream = request.stream or (context.profile.request.stream == "always" and not _needs_plain(body, context))
-    if not stream:
-        return without(body, "stream_options") if "stream_options" in body else body
+    if not _is_stream(body, context):
+        if context.request.stream:
+            context.note("stream=never")
+        elif "stream_options" in body:
+            context.note("drop=stream_options")
+        else:
+            return body
+        return without(body, "stream_options", *(["stream"] if context.request.stream else []))
     if body.get("stream") is not True:
         context.note("stream=always")
         body = with_values(body, {"stream": True})
-    if context.optional("stream_options") == "kept" and not request.include_usage:
-        options = body.get("stream_options")
-        asked = {**(options if isinstance(options, dict) else {}), "include_usage": True}
-        body = with_values(body, {"stream_options": asked})
-    return body
+    return _ask_for_usage(_without_logprobs(body, context), context)
 
 
-def _needs_plain(body: Body, context: Context) -> bool:
-    if not body.get("logprobs"):
-        return False
+def _is_stream(body: Body, context: Context) -> bool:
     facts = context.profile.request
-    return facts.stream_logprobs in ("ignored", "rejected") or (
-        bool(body.get("tools")) and facts.stream_logprobs_with_tools in ("ignored", "rejected")
-    )
+    if facts.stream == "never" or (facts.stream_with_tools in _LOST and body.get("tools")):
+        return False
+    return context.request.stream or (facts.stream == "always" and _stream_logprobs(body, context) not in _LOST)
+
+
+def _stream_logprobs(body: Body, context: Context) -> Fact:
+    """What becomes of the request's logprobs in a stream."""
+    facts = context.profile.request
+    if not body.get("logprobs"):
+        return "kept"
+    if body.get("tools") and facts.stream_logprobs_with_tools != "kept":
+        return facts.stream_logprobs_with_tools
+    return facts.stream_logprobs
+
+
+def _without_logprobs(body: Body, context: Context) -> Body:
+    fact = _stream_logprobs(body, context)
+    if fact == "ignored":
+        context.note("ignored=logprobs")
+    if fact != "rejected":
+        return body
+    context.note("drop=logprobs")
+    return without(body, "logprobs", "top_logprobs")
+
+
+def _ask_for_usage(body: Body, context: Context) -> Body:
+    options = body.get("stream_options", {})
+    if (
+        context.optional("stream_options") != "kept"
+        or not isinstance(options, dict)
+        or options.get("include_usage") is True
+    ):
+        return body
+    context.note("add=stream_options")
+    return with_values(body, {"stream_options": {**options, "include_usage": True}})

@@ -9,7 +9,20 @@ from __future__ import annotations
 from typing import Any
 
 from svir_proxy.client_request import Body
-from svir_proxy.request.context import Context, with_values
+from svir_proxy.request.context import Context, with_values, without
+
+
+def leave_out_empty_tools(body: Body, context: Context) -> Body:
+    """No tools at all rather than an empty list, and no choice between none of them."""
+    if body.get("tools") or context.profile.request.empty_tools != "rejected":
+        return body
+    names = [name for name in ("tools", "tool_choice", "parallel_tool_calls") if name in body]
+    if body.get("functions"):
+        names = [name for name in names if name == "tools"]
+    if not names:
+        return body
+    context.note(f"tools=none_offered:{'+'.join(names)}")
+    return without(body, *names)
 
 
 def define_tools(body: Body, context: Context) -> Body:
@@ -28,7 +41,7 @@ def _define(tool: Any, context: Context) -> Any:
         return tool
     function = tool.get("function")
     if function is None and isinstance(tool.get("name"), str):
-        function = {key: value for key, value in tool.items() if key != "type"}
+        function = {key: value for key, value in tool.items() if key not in ("type", "function")}
         tool = {"type": "function", "function": function}
         context.note("tools=nested")
     if not isinstance(function, dict):
@@ -36,8 +49,7 @@ def _define(tool: Any, context: Context) -> Any:
     facts = context.profile.request
     new = function
     if "strict" in new and (new["strict"] is None or facts.tool_strict == "rejected"):
-        if new["strict"] is not None:
-            context.note("tools.strict=dropped")
+        context.note("tools.strict=dropped")
         new = {key: value for key, value in new.items() if key != "strict"}
     if facts.empty_parameters in ("rejected", "ignored") and not new.get("parameters"):
         context.note("tools.parameters=empty_object")

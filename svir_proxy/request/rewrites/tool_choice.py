@@ -1,4 +1,4 @@
-"""Tools and the choice between them, in the form and with the force that the server keeps.
+"""The choice between tools, with the force that the server keeps.
 
 The decision table of ``tool_choice`` (with tools offered; *demand* is: instruct, check the answer, repeat once):
 
@@ -10,6 +10,9 @@ unknown   send    send            send                    send                  
 ignored   send    drop the tools  send, demand            only that tool, then as ``required``    only these tools
 rejected  drop    drop the tools  ``auto``, demand        only that tool, then as ``required``    only these tools
 ========  ======  ==============  ======================  ======================================  ===================
+
+A server that is known to ignore or reject tools altogether is not asked: an answer without a call would look like the
+model's own decision.
 """
 
 from __future__ import annotations
@@ -17,65 +20,29 @@ from __future__ import annotations
 from typing import Any
 
 from svir_proxy.client_request import Body
+from svir_proxy.errors import ProxyError
 from svir_proxy.expectation import Expectation
-from svir_proxy.request.context import Context, map_messages, with_values, without
+from svir_proxy.request.context import Context, with_values, without
 from svir_proxy.request.instructions import add_instruction, call_instruction
-
-
-def translate_functions(body: Body, context: Context) -> Body:
-    """The deprecated ``functions``, ``function_call`` and ``function`` messages as tools, where the server has none."""
-    if context.profile.request.legacy_functions in ("kept", "unknown"):
-        return body
-    functions = body.get("functions")
-    if isinstance(functions, list) and functions and "tools" not in body:
-        context.note("functions=tools")
-        body = with_values(
-            without(body, "functions"), {"tools": [{"type": "function", "function": item} for item in functions]}
-        )
-    if "function_call" in body:
-        choice = body["function_call"]
-        body = without(body, "function_call")
-        if "tools" in body and "tool_choice" not in body:
-            named = isinstance(choice, dict)
-            body = with_values(body, {"tool_choice": {"type": "function", "function": choice} if named else choice})
-    return map_messages(body, _translate_message)
-
-
-def _translate_message(message: dict[str, Any]) -> dict[str, Any]:
-    if message.get("role") == "function":
-        name = message.get("name", "")
-        rest = {key: value for key, value in message.items() if key != "name"}
-        return {**rest, "role": "tool", "tool_call_id": f"call_{name}"}
-    call = message.get("function_call")
-    if message.get("role") == "assistant" and isinstance(call, dict) and "tool_calls" not in message:
-        rest = {key: value for key, value in message.items() if key != "function_call"}
-        return {**rest, "tool_calls": [{"id": f"call_{call.get('name', '')}", "type": "function", "function": call}]}
-    return message
-
-
-def leave_out_empty_tools(body: Body, context: Context) -> Body:
-    """No tools at all rather than an empty list, and no choice between none of them."""
-    if body.get("tools") or context.profile.request.empty_tools == "kept":
-        return body
-    names = [name for name in ("tools", "tool_choice", "parallel_tool_calls") if name in body]
-    if body.get("functions"):
-        names = [name for name in names if name == "tools"]
-    if not names:
-        return body
-    context.note(f"tools=none_offered:{'+'.join(names)}")
-    return without(body, *names)
 
 
 def keep_tool_choice(body: Body, context: Context) -> Body:
     """Make the choice true on a server that ignores or rejects it."""
     choice = body.get("tool_choice")
     tools = body.get("tools")
-    if choice is None or not isinstance(tools, list) or not tools:
+    if not isinstance(tools, list) or not tools:
         return body
+    facts = context.profile.request.tool_choice
+    no_tools = context.profile.request.tools in ("ignored", "rejected")
+    if no_tools and choice != "none":
+        raise ProxyError(
+            "unsupported_parameter",
+            f"{context.profile.server} takes no tools; send the request without them, or to another model.",
+            param="tools",
+        )
     if isinstance(choice, dict):
         return _keep_object(body, context, choice, tools)
-    facts = context.profile.request.tool_choice
-    if choice == "none" and facts.none in ("ignored", "rejected"):
+    if choice == "none" and (no_tools or facts.none in ("ignored", "rejected")):
         context.note("tool_choice.none=tools_dropped")
         return without(body, "tools", "tool_choice", "parallel_tool_calls")
     if choice == "required":
@@ -109,7 +76,7 @@ def _allow(body: Body, context: Context, choice: dict[str, Any], tools: list[Any
     inner = choice.get("allowed_tools")
     allowed = inner if isinstance(inner, dict) else choice
     listed = allowed.get("tools")
-    names = {_tool_name(tool) for tool in listed} if isinstance(listed, list) else set()
+    names = {_tool_name(tool) for tool in listed} - {None} if isinstance(listed, list) else set()
     only = [tool for tool in tools if _tool_name(tool) in names]
     if not only:
         return body  # the server's to refuse
@@ -121,12 +88,12 @@ def _allow(body: Body, context: Context, choice: dict[str, Any], tools: list[Any
 def _require(body: Body, context: Context, fact: str) -> Body:
     """A call of one of the tools that are left."""
     required = context.profile.request.tool_choice.required
-    if required in ("kept", "unknown"):
-        return body
+    names = [name for tool in body["tools"] if (name := _tool_name(tool)) is not None]
+    if required in ("kept", "unknown") or not names:
+        return body  # tools that are no functions are the server's to judge
     if required == "rejected":
         context.note("tool_choice.required=auto")
         body = with_values(body, {"tool_choice": "auto"})
-    names = [name for tool in body["tools"] if isinstance(name := _tool_name(tool), str)]
     context.note(f"{fact}=instructed")
     context.expect(Expectation(fact, calls=frozenset(names)))
     return add_instruction(body, call_instruction(names))
@@ -139,7 +106,7 @@ def _nested(choice: dict[str, Any]) -> dict[str, Any]:
     return choice
 
 
-def _tool_name(tool: Any) -> Any:
+def _tool_name(tool: Any) -> str | None:
     if not isinstance(tool, dict):
         return None
     function = tool.get("function")
