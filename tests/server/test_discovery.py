@@ -257,6 +257,33 @@ _SELF_PORTRAITS: dict[str, dict[str, bytes]] = {
     },
     "ollama": {"/": _answer("Ollama is running"), "/v1/models": _answer(_LIST % "library")},
     "sglang": {"/v1/models": _answer(_LIST % "sglang"), "/health": _answer()},
+    "tgi": {
+        "/info": _answer('{"model_id":"m1","max_concurrent_requests":128,"router":"text-generation-router"}'),
+        "/v1/models": _answer(_LIST % "m1"),
+        "/health": _answer(),
+    },
+    "tabbyapi": {"/v1/models": _answer(_LIST % "tabbyAPI"), "/health": _answer('{"status":"healthy","issues":[]}')},
+    "localai": {
+        "/": _answer("<html><head><title>LocalAI API</title></head></html>"),
+        "/v1/models": _answer('{"object":"list","data":[{"id":"m1","object":"model"}]}'),
+    },
+    "lmdeploy": {"/v1/models": _answer(_LIST % "lmdeploy"), "/health": _answer()},
+    "koboldcpp": {
+        "/api/extra/version": _answer('{"result":"KoboldCpp","version":"1.121","protected":false}'),
+        "/v1/models": _answer(_LIST % "koboldcpp"),
+    },
+    "text-generation-webui": {
+        "/v1/internal/model/info": _answer('{"model_name":"m1","lora_names":[]}'),
+        "/v1/models": _answer(_LIST % "user"),
+    },
+    "llama-cpp-python": {
+        "/v1/models": _answer(
+            '{"object":"list","data":[{"id":"m1","object":"model","owned_by":"me","permissions":[]}]}'
+        )
+    },
+    "lemonade": {
+        "/v1/models": _answer('{"object":"list","data":[{"id":"m1","object":"model","recipe":"llamacpp"}]}'),
+    },
     "vllm": {"/v1/models": _answer(_LIST % "vllm"), "/health": _answer(), "/version": _answer('{"version":"0.30.0"}')},
     "generic": {"/v1/models": _answer(_LIST % "someone"), "/health": _answer('{"status":"ok"}')},
 }
