@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 import importlib.util
+import ipaddress
 import json
 import os
 import shlex
@@ -156,10 +157,8 @@ def _packaged_model() -> Path | None:
 
 
 def _loopback(value: str) -> str:
-    from svir_proxy.settings import ServerSettings  # noqa: PLC0415 as in _serve
-
     try:
-        loopback = ServerSettings(host=value).is_loopback
+        loopback = value == "localhost" or ipaddress.ip_address(value).is_loopback
     except ValueError:
         loopback = False
     if not loopback:
