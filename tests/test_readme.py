@@ -1,4 +1,4 @@
-"""What README.md says is so: its commands, its configurations, its before and after, its tables, its links."""
+"""What README.md and the pages under docs say is so: commands, configurations, before and after, tables, links."""
 
 from __future__ import annotations
 
@@ -133,10 +133,17 @@ def test_rewrites_are_told_as_the_code_tells_them() -> None:
             assert reason(told, profile).done, f"{note}: no rewrite has such a note"
 
 
-def test_servers_with_a_profile_are_named() -> None:
-    names = {load_profile(name).server for name in builtin_names()} - {"any OpenAI-compatible server", "OpenAI"}
-    introduction = README[: README.index("##")]
-    assert {name for name in names if name not in introduction} == set()
+def _known_from(name: str) -> int:
+    """The row of the README's table that a profile belongs in."""
+    sources = {observation.source for observation in load_profile(name).observed}
+    if name == "generic":
+        return 3
+    return 0 if sources & {"recorded", "run"} else 1 if "protocol" in sources else 2
+
+
+def test_each_profile_stands_where_its_evidence_puts_it() -> None:
+    rows = [re.findall(r"`([\w-]+)`", names) for names, _ in _rows("| a profile for")]
+    assert rows == [[name for name in builtin_names() if _known_from(name) == row] for row in range(4)]
 
 
 @pytest.mark.parametrize("page", PAGES)
@@ -152,3 +159,25 @@ def test_links_lead_somewhere(page: str) -> None:
             headings = re.findall(r"^#+ (.+)$", linked.read_text("utf-8"), re.MULTILINE)
             slugs = {re.sub(r"[^\w -]", "", heading).strip().lower().replace(" ", "-") for heading in headings}
             assert anchor in slugs, f"{page} links to {target}"
+
+
+def test_each_decision_is_in_the_index() -> None:
+    folder = ROOT / "docs/decisions"
+    index = (folder / "README.md").read_text("utf-8")
+    for page in sorted(folder.glob("[0-9]*.md")):
+        title = page.read_text("utf-8").splitlines()[0]
+        assert title.startswith(f"# {page.name[:4]} ")
+        assert f"| [{page.name[:4]}]({page.name}) |" in index
+
+
+def test_the_tree_is_as_the_architecture_shows_it() -> None:
+    text = (ROOT / "docs/architecture.md").read_text("utf-8")
+    package = ROOT / "svir_proxy"
+    rows = re.findall(r"^\| ((?:`[\w/]+`(?:, )?)+) \| (.+) \|$", text, re.MULTILINE)
+    assert rows
+    for where, holds in rows:
+        places = [package / name for name in re.findall(r"`([\w/]+)`", where)]
+        assert all(place.is_dir() or place.with_suffix(".py").is_file() for place in places), where
+        for name in re.findall(r"`([a-z_/]+)`", holds):
+            place = places[0] / name
+            assert place.is_dir() or place.with_suffix(".py").is_file(), f"{where} holds no {name}"
