@@ -74,12 +74,10 @@ class Sender:
         self._queue.clear()
         pump, self._pump = self._pump, None
         if pump is not None:
-            pump.cancel()
+            self._loop.call_soon(pump.cancel)  # not before its first step: what it is to await would never begin
 
     def _block(self, sending: Generator[Any, Any, None] | Coroutine[Any, Any, None]) -> None:
         self._pump = self._loop.create_task(self._finish(sending))
-        # A task that is cancelled before its first step never gets to what it should have awaited.
-        self._pump.add_done_callback(lambda _: sending.close())
         self._on_blocked()
 
     async def _finish(self, sending: Any) -> None:

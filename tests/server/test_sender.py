@@ -1,0 +1,171 @@
+"""Messages in order, whatever kind of ``send`` the server has and whenever it waits."""
+
+from __future__ import annotations
+
+import asyncio
+import gc
+from collections.abc import Callable, Generator
+from typing import Any
+
+import pytest
+from starlette.types import Message
+
+from svir_proxy.server.http import ClientGone
+from svir_proxy.server.sender import Sender
+from tests.server.transport.raw_server import soon, until
+
+pytestmark = pytest.mark.usefixtures("leaves_nothing")
+
+
+class Server:
+    """A server that takes a message when its gate for it is open."""
+
+    def __init__(self) -> None:
+        self.taken: list[Any] = []
+        self.gates: dict[int, asyncio.Future[None]] = {}
+        self.calls: list[str] = []
+
+    def shut(self, number: int) -> asyncio.Future[None]:
+        """Let the message *number* wait."""
+        gate = self.gates[number] = asyncio.get_running_loop().create_future()
+        return gate
+
+    def sender(self, send: Any = None) -> Sender:
+        return Sender(send or self.send, lambda: self.calls.append("blocked"), lambda: self.calls.append("free"))
+
+    async def send(self, message: Message) -> None:
+        gate = self.gates.get(message["number"])
+        if gate is not None:
+            await gate
+        self.taken.append(message["number"])
+
+
+def message(number: int) -> Message:
+    return {"type": "http.response.body", "number": number}
+
+
+async def test_a_server_that_takes_everything_needs_no_task() -> None:
+    server = Server()
+    sender = server.sender()
+    tasks = asyncio.all_tasks()
+    for number in range(3):
+        sender.send(message(number))
+        assert server.taken[-1] == number
+    assert asyncio.all_tasks() == tasks
+    await sender.drained()
+    assert (server.calls, sender.is_blocked) == ([], False)
+
+
+async def test_what_comes_while_the_client_is_behind_waits_in_order() -> None:
+    server = Server()
+    sender = server.sender()
+    first, second = server.shut(1), server.shut(3)
+    for number in range(5):
+        sender.send(message(number))
+    assert (server.taken, server.calls, sender.is_blocked) == ([0], ["blocked"], True)
+    first.set_result(None)
+    await until(lambda: len(server.taken) == 3)
+    assert server.calls == ["blocked"], "message 3 waits as well"
+    sender.send(message(5))
+    second.set_result(None)
+    await soon(sender.drained())
+    assert (server.taken, server.calls, sender.is_blocked) == ([0, 1, 2, 3, 4, 5], ["blocked", "free"], False)
+    sender.send(message(6))
+    assert server.taken[-1] == 6, "at once again"
+
+
+async def test_the_owner_may_send_when_it_hears_that_the_way_is_free() -> None:
+    server = Server()
+    sender = Sender(server.send, lambda: None, lambda: sender.send(message(9)))
+    gate = server.shut(0)
+    sender.send(message(0))
+    gate.set_result(None)
+    await soon(sender.drained())
+    assert server.taken == [0, 9]
+
+
+async def test_a_send_may_wait_several_times_and_in_any_way() -> None:
+    taken: list[int] = []
+    failing: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+    ready: asyncio.Future[str] = asyncio.get_running_loop().create_future()
+
+    async def send(message: Message) -> None:
+        await asyncio.sleep(0)
+        try:
+            await failing
+        except OSError:
+            taken.append(-1)
+        assert await ready == "value"
+        taken.append(message["number"])
+
+    sender = Server().sender(send)
+    sender.send(message(1))
+    failing.set_exception(OSError())
+    await until(lambda: taken == [-1])
+    ready.set_result("value")
+    await soon(sender.drained())
+    assert taken == [-1, 1]
+
+
+class Awaitable:
+    """What a server may return in place of a coroutine."""
+
+    def __init__(self, inner: Any) -> None:
+        self._inner = inner
+
+    def __await__(self) -> Generator[Any, Any, None]:
+        return self._inner.__await__()  # type: ignore[no-any-return]
+
+
+@pytest.mark.parametrize("wrap", [Awaitable, asyncio.ensure_future], ids=["awaitable", "future"])
+async def test_a_send_that_is_no_plain_coroutine(wrap: Callable[[Any], Any]) -> None:
+    server = Server()
+    sender = server.sender(lambda message: wrap(server.send(message)))
+    for number in range(4):
+        sender.send(message(number))
+    await soon(sender.drained())
+    assert (server.taken, server.calls) == ([0, 1, 2, 3], ["blocked", "free"])
+
+
+@pytest.mark.parametrize("waits", [False, True])
+async def test_a_server_that_raises_has_no_client_any_more(waits) -> None:
+    server = Server()
+    gate = server.shut(1) if waits else None
+
+    async def send(message: Message) -> None:
+        await server.send(message)
+        if message["number"] == 1:
+            raise OSError("gone")
+
+    sender = server.sender(send)
+    for number in range(4):
+        sender.send(message(number))
+    if gate is not None:
+        gate.set_result(None)
+    with pytest.raises(ClientGone):
+        await soon(sender.drained())
+    sender.send(message(4))
+    assert server.taken == [0, 1]
+    assert server.calls == (["blocked", "free"] if waits else []), "the upstream is not held back for ever"
+    assert not sender.is_blocked
+
+
+@pytest.mark.parametrize("started", [False, True], ids=["before the task began", "while it waits"])
+@pytest.mark.parametrize("plain", [False, True], ids=["awaitable", "coroutine"])
+async def test_a_client_that_left_gets_nothing_more(started, plain) -> None:
+    server = Server()
+    gate = server.shut(0)
+    sender = server.sender(None if plain else lambda message: Awaitable(server.send(message)))
+    sender.send(message(0))
+    sender.send(message(1))
+    if started:
+        await until(lambda: gate._callbacks is not None and len(gate._callbacks) > 0)  # type: ignore[attr-defined]
+    sender.cancel()
+    sender.send(message(2))
+    assert not sender.is_blocked
+    with pytest.raises(ClientGone):
+        await soon(sender.drained())
+    gate.cancel()
+    await until(lambda: asyncio.all_tasks() == {asyncio.current_task()})
+    assert server.taken == []
+    gc.collect()  # a coroutine that was never awaited would warn, which fails the test
