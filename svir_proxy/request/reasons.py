@@ -36,8 +36,10 @@ _TABLE: Final[tuple[tuple[str, str | None, str], ...]] = (
     (r"content=empty_string", "request.null_content", "a message without content gets an empty one"),
     (r"max_tokens=.+", "request.max_tokens_field", "the output limit goes under the name the server reads"),
     (r"(?:retry\.)?drop=(\w+)", r"request.optional_fields.\1", "the field is left out"),
+    (r"ignored=(\w+)", r"request.optional_fields.\1", "the field goes as it is, and has no effect there"),
     (r"add=(\w+)", "request.always_send", "the server has to be told"),
     (r"stream=always", "request.stream", "the server is asked to stream, the proxy gathers the answer"),
+    (r"stream=never", "request.stream", "the server is asked for a whole answer, the proxy makes the stream of it"),
 )
 _RULES: Final = tuple((re.compile(pattern), fact, done) for pattern, fact, done in _TABLE)
 
