@@ -66,12 +66,17 @@ class CallName:
 class Call:
     """One call: `number` is its index in the answer, -1 until it has gone out."""
 
-    __slots__ = ("_digest", "_kept", "_pieces", "_scan", "_sent", "id", "name", "name_over", "number", "size", "whole")
+    __slots__ = (
+        *("_digest", "_kept", "_pieces", "_scan", "_sent"),
+        *("id", "is_again", "name", "name_over", "number", "size", "whole"),
+    )
 
     def __init__(self, tools: Collection[str]) -> None:
         self.number = -1
         self.id = ""
         self.name = CallName(tools)
+        self.is_again = False
+        """It began with the name of the call before it, and nothing else to tell it from that."""
         self.name_over = False
         """Arguments came without a name beside them: no more of it is to be expected."""
         self.size = 0
@@ -98,6 +103,11 @@ class Call:
     def is_placeholder(self) -> bool:
         """Whether the arguments are none, none of which has gone out."""
         return self.size == len(PLACEHOLDER) and not self._sent and self.text() == PLACEHOLDER
+
+    @property
+    def is_doubtful(self) -> bool:
+        """Whether it may be no call after all: a name once more is one only if arguments come too."""
+        return self.is_again and not self.size
 
     def text(self) -> str:
         """The arguments, as far as they are kept."""

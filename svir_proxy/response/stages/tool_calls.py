@@ -98,8 +98,10 @@ class ToolCalls:
         if not (piece.id or piece.name or piece.arguments):
             return
         call = self._find(piece)
-        if call is None:
+        if call is None or self._begins(call, piece):
+            again = call is not None and call.name.text == piece.name and piece.id in ("", call.id)
             call = Call(self._tool_names)
+            call.is_again = again
             self._calls.append(call)
             self._held += _CALL
         if piece.index is not None:
@@ -117,15 +119,13 @@ class ToolCalls:
             self._sink(Failed(_too_much(self._limit)))
 
     def _find(self, piece: ToolCallPiece) -> Call | None:
-        """The call that *piece* goes on with; None where it begins one."""
+        """The call that stands where *piece* does."""
         if piece.index is None:
             call = self._by_id.get(piece.id, self._calls[-1] if self._calls else None)
         else:
             call = self._by_index.get(piece.index)
             if call is not None and call.id and piece.id not in ("", call.id):
                 call = self._by_id.get(piece.id, call)  # every call has index 0, and pieces come mixed
-        if call is None or self._begins(call, piece):
-            return None
         return call
 
     def _begins(self, call: Call, piece: ToolCallPiece) -> bool:
@@ -141,11 +141,13 @@ class ToolCalls:
             return call.is_complete or (call.number >= 0 and name in self._tool_names)
         if len(name) > call.name.size:
             return call.is_complete and name in self._tool_names
-        if not call.is_complete or not piece.arguments.strip():
+        if not call.is_complete:
             return False  # the name once more, on a piece of the same call
-        if piece.index is None and not piece.id:
+        arguments = piece.arguments.strip()
+        if arguments and piece.index is None and not piece.id:
             return True
-        return not call.says(piece.arguments) and not call.is_placeholder and is_json(piece.arguments)
+        is_more = not piece.arguments or arguments.startswith("{")
+        return is_more and not call.says(piece.arguments) and not call.is_placeholder
 
     def _add_name(self, call: Call, piece: ToolCallPiece) -> None:
         if not piece.name:
@@ -173,7 +175,7 @@ class ToolCalls:
 
     def _is_certain(self, call: Call) -> bool:
         name = call.name
-        if not name.size:
+        if call.is_doubtful or not name.size:
             return False
         if name.is_open:
             return call.whole and name.is_listed
@@ -183,12 +185,15 @@ class ToolCalls:
         """Let out what can go out, call by call."""
         while self._head < len(self._calls):
             call = self._calls[self._head]
+            is_last = self._head == len(self._calls) - 1
+            if call.is_doubtful and not is_last:
+                self._head += 1
+                continue
             if call.number < 0:
                 if not self._is_certain(call):
                     return
                 self._start(call)
-            is_last = self._head == len(self._calls) - 1
-            if not is_last and call.is_complete and call.size:
+            if not is_last and call.is_complete and call.size and not call.is_placeholder:
                 self._end(call)
                 self._head += 1
                 continue
@@ -237,7 +242,7 @@ class ToolCalls:
     def _close(self) -> None:
         """The answer is complete: so are its calls."""
         for call in self._calls[self._head :]:
-            if call.name.size:
+            if call.name.size and not call.is_doubtful:
                 if call.number < 0:
                     self._start(call)
                 self._end(call)
