@@ -193,6 +193,7 @@ class Reception:
             if state in OVER:
                 self._note_end()
             elif state is not State.WAITING:
+                self._pieces = normalizer.pieces
                 self._watch.output()
         elif normalizer.pieces != self._pieces:
             # Text or calls that are held back: nothing for the client yet, but the server is at work.
