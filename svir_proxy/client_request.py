@@ -143,7 +143,9 @@ def _functions(body: Body) -> Iterator[tuple[str, dict[str, Any]]]:
 
 
 def _tool_choice(body: Body) -> tuple[str | None, str | None]:
-    choice = body.get("tool_choice", body.get("function_call"))
+    choice = body.get("tool_choice")
+    if choice is None:
+        choice = body.get("function_call")
     if isinstance(choice, str):
         return (choice if choice in ("auto", "none", "required") else None), None
     if isinstance(choice, dict):

@@ -14,8 +14,9 @@ from svir_proxy.response.json_text import loads
 
 MAX_WORDS: Final = 4000
 """Characters of a server's words that are looked at: some repeat the whole request."""
-_TAG: Final = re.compile(r"<[^>]{0,2000}>")
-_INVISIBLE: Final = re.compile(r"<(script|style)\b[^>]*>.*?(?:</\1>|\Z)", re.IGNORECASE | re.DOTALL)
+_EVENT: Final = re.compile(rb"(?:(?:event|id|retry)?:[^\r\n]*[\r\n]+)*data:([^\r\n]*)")
+_TAG: Final = re.compile(r"<[^<>]{0,2000}>")
+_INVISIBLE: Final = re.compile(r"<(script|style)\b[^>]{0,2000}>.*?(?:</\1>|\Z)", re.IGNORECASE | re.DOTALL)
 
 
 @dataclass(slots=True)
@@ -47,15 +48,15 @@ def has_error(value: Any) -> bool:
 
 def read_body(body: bytes) -> UpstreamError:
     """The words in a raw error body, whatever it is."""
-    text = body.strip()
-    if text[:5] == b"data:":  # an error that was framed as an event under an error status
-        text = text.partition(b"\n")[0][5:].strip()
+    body = body.removeprefix(b"\xef\xbb\xbf").strip()
+    framed = _EVENT.match(body)  # an error that was framed as an event under an error status
+    text = framed[1].strip() if framed else body
     if text[:1] in (b"{", b"["):
         try:
             return read_value(loads(text))
         except ValueError:
             pass
-    words = body.decode("utf-8", "replace").strip()
+    words = text.decode("utf-8", "replace")
     if words[:1] == "<":
         words = " ".join(_TAG.sub(" ", _INVISIBLE.sub(" ", words)).split())
     return UpstreamError(words[:MAX_WORDS])

@@ -125,7 +125,7 @@ def _waits(headers: Mapping[str, str], message: str) -> Iterator[float]:
         try:
             until, now = parsedate_to_datetime(value), parsedate_to_datetime(headers.get("date", ""))
             yield (until - now).total_seconds()
-        except (ValueError, TypeError):
+        except (ValueError, TypeError, OverflowError):
             pass
     found = _AGAIN_IN.search(message)
     if found:

@@ -29,6 +29,7 @@ _CLOSERS: Final = {
     "<seed:think>": "</seed:think>",
     "[THINK]": "[/THINK]",
     "<|channel|>analysis<|message|>": "<|end|>",
+    "<|start|>assistant<|channel|>analysis<|message|>": "<|end|>",
 }
 _HARMONY_FINAL: Final = ("<|start|>assistant<|channel|>final<|message|>", "<|channel|>final<|message|>")
 """Harmony's markers around the answer: markup, nothing of the text."""
