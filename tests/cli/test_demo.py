@@ -148,6 +148,7 @@ def test_a_port_that_is_taken(model: Path, option: str) -> None:
 
 
 @pytest.mark.live
+@pytest.mark.usefixtures("model")  # for its skip
 def test_a_file_that_is_no_model(tmp_path: Path) -> None:
     (tmp_path / "text.gguf").write_text("text", encoding="utf-8")
     with running([*COMMAND, "--port", "0", "--model", str(tmp_path / "text.gguf")]) as child:
