@@ -1,0 +1,154 @@
+"""Who is cancelled when a client leaves, what it sees, and when it is left alone."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Awaitable, Callable
+
+import pytest
+
+from svir_proxy.errors import ProxyError
+from svir_proxy.server.client_watch import ClientWatch
+from svir_proxy.server.http import ClientGone
+from tests.server.support import Wire
+from tests.server.transport.raw_server import soon, until
+
+pytestmark = pytest.mark.usefixtures("leaves_nothing")
+
+
+def started(work: Callable[[ClientWatch], Awaitable[str]]) -> tuple[Wire, asyncio.Task[str]]:
+    """*work* under watch, which has begun to wait."""
+    wire = Wire()
+
+    async def run() -> str:
+        async with ClientWatch(wire.receive) as client:
+            return await work(client)
+
+    return wire, asyncio.create_task(run())
+
+
+async def forever(client: ClientWatch) -> str:
+    del client
+    await asyncio.Event().wait()
+    return "never"
+
+
+async def test_a_client_that_leaves_ends_the_work() -> None:
+    wire, task = started(forever)
+    await asyncio.sleep(0)
+    wire.gone.set()
+    with pytest.raises(ClientGone):
+        await soon(task)
+    assert task.cancelling() == 0, "the task may go on"
+
+
+async def test_a_client_that_had_left_before() -> None:
+    wire, task = started(forever)
+    wire.gone.set()
+    with pytest.raises(ClientGone):
+        await soon(task)
+
+
+async def test_work_that_is_done_is_left_alone() -> None:
+    async def work(client: ClientWatch) -> str:
+        assert not client.gone
+        return "done"
+
+    wire, task = started(work)
+    assert await soon(task) == "done"
+    wire.gone.set()
+    await until(lambda: asyncio.all_tasks() == {asyncio.current_task()})
+
+
+async def test_after_the_release_a_client_may_leave() -> None:
+    go_on = asyncio.Event()
+    released = asyncio.Event()
+
+    async def work(client: ClientWatch) -> str:
+        client.release()
+        released.set()
+        await go_on.wait()
+        assert not client.gone
+        return "done"
+
+    wire, task = started(work)
+    await soon(released.wait())
+    wire.gone.set()
+    for _ in range(5):
+        await asyncio.sleep(0)
+    go_on.set()
+    assert await soon(task) == "done"
+
+
+async def test_the_work_knows_why_it_is_cancelled_and_may_end_otherwise() -> None:
+    async def work(client: ClientWatch) -> str:
+        try:
+            await asyncio.Event().wait()
+        except asyncio.CancelledError:
+            assert client.gone
+            raise ProxyError("upstream_failed", "while it cleaned up") from None
+        return "never"
+
+    wire, task = started(work)
+    wire.gone.set()
+    with pytest.raises(ProxyError):
+        await soon(task)
+    assert task.cancelling() == 0
+
+
+@pytest.mark.parametrize("leaves", [False, True], ids=["it alone", "as the client leaves"])
+async def test_somebody_else_cancels(leaves) -> None:
+    seen: list[bool] = []
+
+    async def work(client: ClientWatch) -> str:
+        try:
+            await asyncio.Event().wait()
+        finally:
+            seen.append(client.gone)
+        return "never"
+
+    wire, task = started(work)
+    await asyncio.sleep(0)
+    if leaves:
+        wire.gone.set()
+        await until(lambda: task.cancelling() == 1)
+    task.cancel()
+    with pytest.raises(asyncio.CancelledError):
+        await soon(task)
+    assert seen == [leaves]
+
+
+async def test_a_time_limit_within_is_one() -> None:
+    async def work(client: ClientWatch) -> str:
+        del client
+        with pytest.raises(TimeoutError):
+            async with asyncio.timeout(0):
+                await asyncio.Event().wait()
+        return "in time"
+
+    _, task = started(work)
+    assert await soon(task) == "in time"
+
+
+@pytest.mark.parametrize("first", ["client", "limit"])
+async def test_a_time_limit_that_is_over_as_the_client_leaves(first: str) -> None:
+    timers: list[asyncio.Timeout] = []
+
+    async def work(client: ClientWatch) -> str:
+        del client
+        async with asyncio.timeout(None) as timer:
+            timers.append(timer)
+            await asyncio.Event().wait()
+        return "never"
+
+    wire, task = started(work)
+    await until(lambda: bool(timers))
+    if first == "limit":
+        timers[0].reschedule(asyncio.get_running_loop().time())
+    wire.gone.set()
+    await until(lambda: task.cancelling() > 0)
+    if first == "client" and not task.done():
+        timers[0].reschedule(asyncio.get_running_loop().time())
+    with pytest.raises((ClientGone, TimeoutError)):
+        await soon(task)
+    assert task.cancelling() == 0

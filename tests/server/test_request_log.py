@@ -1,0 +1,76 @@
+"""One line a request: what it tells, how loudly, and what it never tells."""
+
+from __future__ import annotations
+
+import logging
+from typing import Any
+
+import pytest
+
+from svir_proxy.errors import ProxyError
+from svir_proxy.server.request_log import RequestLog
+
+BAD = ProxyError("invalid_request", "no")
+LATE = ProxyError("upstream_timeout", "late " * 100)
+
+
+def written(caplog: pytest.LogCaptureFixture, log: RequestLog, level: int = logging.INFO) -> list[Any]:
+    caplog.set_level(level, "svir_proxy.requests")
+    log.write()
+    return caplog.records
+
+
+@pytest.mark.parametrize(
+    ("status", "error", "level"),
+    [
+        (200, None, logging.INFO),
+        (404, BAD, logging.INFO),
+        (499, None, logging.INFO),
+        (500, None, logging.WARNING),
+        (504, LATE, logging.WARNING),
+        (200, LATE, logging.WARNING),  # a stream that failed after it had begun
+        (200, BAD, logging.INFO),
+    ],
+)
+def test_only_what_an_operator_should_see_is_a_warning(
+    status: int, error: ProxyError | None, level: int, caplog: pytest.LogCaptureFixture
+) -> None:
+    (record,) = written(caplog, RequestLog("r", "GET", "/models", status=status, error=error))
+    assert record.levelno == level
+    assert record.getMessage() == f"GET /models {status}"
+
+
+def test_what_is_told(caplog: pytest.LogCaptureFixture) -> None:
+    plain, full = RequestLog("r", "GET", "/healthz", status=200), RequestLog("r", "POST", "/chat/completions")
+    full.key, full.model, full.backend, full.stream, full.status = "ana", "m", "local", True, 200
+    full.notes, full.error = ("a=b", "c=d"), LATE
+    written(caplog, plain)
+    records = written(caplog, full)
+    told = [{name: value for name, value in record.told.items() if name != "ms"} for record in records]
+    assert told == [
+        {"request_id": "r", "method": "GET", "path": "/healthz", "status": 200},
+        {
+            "request_id": "r",
+            "method": "POST",
+            "path": "/chat/completions",
+            "status": 200,
+            "key": "ana",
+            "backend": "local",
+            "model": "m",
+            "stream": True,
+            "rewrites": "a=b, c=d",
+            "error": "upstream_timeout",
+            "message": LATE.message[:300],
+        },
+    ]
+    assert all(record.told["ms"] >= 0 for record in records)
+
+
+def test_what_others_choose_is_cut(caplog: pytest.LogCaptureFixture) -> None:
+    (record,) = written(caplog, RequestLog("r", "GET", "/" + "x" * 5000, model="y" * 5000, backend="b", status=404))
+    assert len(record.getMessage()) < 320
+    assert len(record.told["path"]) == len(record.told["model"]) == 300
+
+
+def test_nothing_is_made_of_a_line_that_nobody_wants(caplog: pytest.LogCaptureFixture) -> None:
+    assert written(caplog, RequestLog("r", "GET", "/", status=200), logging.WARNING) == []
