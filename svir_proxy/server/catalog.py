@@ -211,6 +211,7 @@ class Catalog:
             return ProxyError("model_not_found", text, param="model")
         names = [alias for upstream in self.upstreams for alias in upstream.backend.models]
         names += [item.name for listing in self._listings.values() for item in listing.models or () if item.chat]
+        names = list(dict.fromkeys(names))
         near = difflib.get_close_matches(model, names, n=3, cutoff=0.4) or names[:3]
         hint = f" Did you mean {' or '.join(map(repr, near))}?" if near else ""
         return ProxyError("model_not_found", f"No backend has the model {model!r}.{hint}", param="model")

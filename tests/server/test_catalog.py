@@ -1,0 +1,302 @@
+"""Which backend has a model, how long a list counts, and that no server holds up another."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator, Mapping
+from contextlib import asynccontextmanager
+from typing import Any, Final
+
+import httpx
+import pytest
+
+from svir_proxy.errors import ProxyError
+from svir_proxy.server.catalog import Catalog, Route
+from svir_proxy.server.upstream import Upstream
+from svir_proxy.settings import Backend, LimitSettings
+from tests.server.conftest import Clock
+from tests.server.support import listing
+from tests.server.transport.raw_server import soon, until
+
+pytestmark = pytest.mark.usefixtures("leaves_nothing")
+
+REFUSED: Final = httpx.ConnectError("refused")
+
+
+class Servers:
+    """The model servers by name: a list, an error or a future of either; they count how often they are asked."""
+
+    def __init__(self, **lists: Any) -> None:
+        self.lists = lists
+        self.asked: list[str] = []
+
+    async def __call__(self, request: httpx.Request) -> httpx.Response:
+        name = request.url.host
+        self.asked.append(name)
+        answer = self.lists[name]
+        if isinstance(answer, asyncio.Future):
+            answer = await answer
+        if isinstance(answer, Exception):
+            raise answer
+        return answer if isinstance(answer, httpx.Response) else httpx.Response(200, json=answer)
+
+
+@asynccontextmanager
+async def catalog_of(
+    servers: Servers, profile: str = "generic", models: Mapping[str, Mapping[str, str]] | None = None
+) -> AsyncIterator[Catalog]:
+    """A backend for each of *servers*; *models*: their aliases."""
+    network = httpx.MockTransport(servers)
+    backends = [
+        Backend.model_validate(
+            {"name": n, "base_url": f"http://{n}", "profile": profile, "models": (models or {}).get(n, {})}
+        )
+        for n in servers.lists
+    ]
+    catalog = Catalog([Upstream(backend, LimitSettings(), network) for backend in backends])
+    yield catalog
+    await soon(catalog.close())
+
+
+async def route(catalog: Catalog, model: str) -> tuple[str, str, bool] | tuple[str, str]:
+    """Backend, its id and whether it is listed; or the kind and the message of the error."""
+    try:
+        found: Route = await soon(catalog.route(model))
+    except ProxyError as error:
+        return error.kind, error.message
+    return found.upstream.name, found.model, found.listed
+
+
+LISTED: Final = {
+    "data": [{"id": "qwen", "created": 5, "owned_by": "me"}, {"id": "/models/tiny.gguf"}, {"id": "nomic-embed"}]
+}
+
+
+@pytest.mark.parametrize(
+    ("profile", "list_", "model", "expected"),
+    [
+        # whatever is named is answered: the list is not even asked for
+        ("generic", LISTED, "qwen", ("a", "qwen", False)),
+        ("generic", LISTED, "anything", ("a", "anything", False)),
+        ("generic", REFUSED, "anything", ("a", "anything", False)),
+        # a name that is not listed is the server's to refuse
+        ("vllm", LISTED, "qwen", ("a", "qwen", True)),
+        ("vllm", LISTED, "tiny.gguf", ("a", "/models/tiny.gguf", True)),
+        ("vllm", LISTED, "/models/tiny.gguf", ("a", "/models/tiny.gguf", True)),
+        ("vllm", LISTED, "nomic-embed", ("a", "nomic-embed", True)),
+        ("vllm", LISTED, "anything", ("a", "anything", False)),
+        ("vllm", REFUSED, "anything", ("a", "anything", False)),
+        ("vllm", httpx.Response(404), "anything", ("a", "anything", False)),
+        # naming a model loads it
+        ("mlx-lm", LISTED, "tiny.gguf", ("a", "/models/tiny.gguf", True)),
+        ("mlx-lm", LISTED, "", ("a", "", True)),
+        ("mlx-lm", listing(), "anything", ("a", "anything", False)),
+        ("mlx-lm", httpx.Response(200, content=b""), "anything", ("a", "anything", False)),
+        ("mlx-lm", httpx.Response(200, content=b"<html>"), "anything", ("a", "anything", False)),
+    ],
+)
+@pytest.mark.parametrize("again", [False, True])
+async def test_a_backend_alone(profile: str, list_: Any, model: str, expected: tuple[str, str, bool], again) -> None:
+    servers = Servers(a=list_)
+    async with catalog_of(servers, profile) as catalog:
+        assert await route(catalog, model) == expected
+        if again:
+            assert await route(catalog, model) == expected
+        assert len(servers.asked) == (1 if profile != "generic" and model else 0)
+
+
+@pytest.mark.parametrize(
+    ("list_", "kind", "words"),
+    [
+        (LISTED, "model_not_found", "No backend has the model 'qwem'. Did you mean 'qwen'?"),
+        (REFUSED, "upstream_unreachable", "'a' cannot be reached"),
+        (httpx.Response(401), "upstream_auth_failed", "refused the proxy's key"),
+    ],
+)
+async def test_a_server_that_loads_what_is_named_is_named_nothing_unknown(list_: Any, kind: str, words: str) -> None:
+    async with catalog_of(Servers(a=list_), "mlx-lm") as catalog:
+        for _ in range(2):
+            told = await route(catalog, "qwem")
+            assert told[0] == kind
+            assert words in told[1]
+
+
+async def test_aliases_come_first() -> None:
+    servers = Servers(a=listing("fast", "big"), b=listing("x"))
+    async with catalog_of(servers, models={"b": {"fast": "x-7b", "best": "y"}}) as catalog:
+        assert await route(catalog, "fast") == ("b", "x-7b", True)
+        assert await route(catalog, "best") == ("b", "y", True)
+        assert servers.asked == []
+        assert await route(catalog, "big") == ("a", "big", True)
+
+
+@pytest.mark.parametrize(
+    ("model", "expected"),
+    [
+        ("x", ("a", "x", True)),
+        ("y", ("b", "y", True)),
+        ("both", ("a", "both", True)),
+        ("tiny.gguf", ("b", "/m/tiny.gguf", True)),
+        (
+            "gpt-4",
+            ("model_not_found", "No backend has the model 'gpt-4'. Did you mean 'best' or 'x' or 'both'?"),
+        ),
+        ("bots", ("model_not_found", "No backend has the model 'bots'. Did you mean 'both' or 'best'?")),
+        ("", ("model_not_found", "The request names no model, and more than one backend could be meant.")),
+    ],
+)
+async def test_several_backends(model: str, expected: Any) -> None:
+    servers = Servers(a=listing("x", "both"), b=listing("y", "both", "/m/tiny.gguf", "tiny-embed"))
+    async with catalog_of(servers, models={"b": {"best": "y"}}) as catalog:
+        assert await route(catalog, model) == expected
+
+
+async def test_no_backend_at_all() -> None:
+    async with catalog_of(Servers()) as catalog:
+        kind, words = (await route(catalog, "m"))[:2]
+        assert kind == "upstream_unavailable"
+        assert "none was found on this machine" in words
+        assert (await catalog.entries(everything=False), await catalog.states()) == ([], {})
+
+
+async def test_what_a_server_that_is_away_has_nobody_knows() -> None:
+    async with catalog_of(Servers(a=listing("x"), b=REFUSED, c=httpx.Response(404))) as catalog:
+        assert await route(catalog, "x") == ("a", "x", True)
+        kind, words = (await route(catalog, "y"))[:2]
+        assert kind == "upstream_unavailable", "the same request may succeed later"
+        assert "'b' did not answer" in words
+
+
+async def test_a_server_that_is_busy_holds_up_no_other(clock: Clock) -> None:
+    busy: asyncio.Future[Any] = asyncio.get_running_loop().create_future()
+    servers = Servers(a=listing("x"), b=busy)
+    async with catalog_of(servers) as catalog:
+        assert await route(catalog, "x") == ("a", "x", True), "found before the other answered"
+        for _ in range(3):
+            clock.advance(3)
+            assert await route(catalog, "x") == ("a", "x", True)
+        waiting = asyncio.create_task(catalog.route("y"))
+        await until(lambda: servers.asked.count("b") == 1)
+        assert not waiting.done()
+        busy.set_result(listing("y"))
+        assert (await soon(waiting)).upstream.name == "b"
+
+
+async def test_a_list_is_asked_for_anew_when_it_is_old(clock: Clock) -> None:
+    servers = Servers(a=listing("x"), b=listing("y"))
+    async with catalog_of(servers) as catalog:
+        assert await route(catalog, "y") == ("b", "y", True)
+        assert sorted(servers.asked) == ["a", "b"]
+        servers.lists = {"a": listing("y"), "b": listing("x")}
+        clock.advance(9)
+        assert await route(catalog, "y") == ("b", "y", True)
+        clock.advance(2)
+        assert await route(catalog, "y") == ("b", "y", True), "nobody waits for the new list"
+        await until(lambda: len(servers.asked) == 3)
+        await route(catalog, "x")
+        assert await route(catalog, "y") == ("a", "y", True)
+
+
+async def test_a_list_that_is_known_outlives_its_server(clock: Clock) -> None:
+    servers = Servers(a=listing("x"), b=listing("y"))
+    async with catalog_of(servers) as catalog:
+        assert await route(catalog, "y") == ("b", "y", True)
+        servers.lists["b"] = REFUSED
+        for _ in range(3):
+            clock.advance(11)
+            assert await route(catalog, "y") == ("b", "y", True), "the error of the request itself says more"
+            await until(lambda: not catalog._refreshing)
+        assert [entry["id"] for entry in await catalog.entries(everything=True)] == ["x"], "but it is not listed"
+        servers.lists["b"] = listing("y")
+        clock.advance(11)
+        assert [entry["id"] for entry in await catalog.entries(everything=True)] == ["x", "y"]
+
+
+async def test_a_model_that_was_just_loaded_is_seen_soon(clock: Clock) -> None:
+    servers = Servers(a=listing("x"), b=listing())
+    async with catalog_of(servers) as catalog:
+        assert (await route(catalog, "y"))[0] == "model_not_found"
+        servers.lists["b"] = listing("y")
+        assert (await route(catalog, "y"))[0] == "model_not_found"
+        clock.advance(11)
+        assert await route(catalog, "y") == ("b", "y", True)
+
+
+async def test_many_that_ask_at_once_cost_one_request_and_one_that_leaves_spoils_nothing() -> None:
+    gate: asyncio.Future[Any] = asyncio.get_running_loop().create_future()
+    servers = Servers(a=gate)
+    async with catalog_of(servers) as catalog:
+        asking = [asyncio.create_task(catalog.entries(everything=True)) for _ in range(10)]
+        await until(lambda: servers.asked == ["a"])
+        asking[0].cancel()
+        gate.set_result(listing("x"))
+        found = await soon(asyncio.gather(*asking[1:]))
+        assert [[entry["id"] for entry in entries] for entries in found] == [["x"]] * 9
+        assert servers.asked == ["a"]
+
+
+async def test_closing_ends_what_is_under_way() -> None:
+    servers = Servers(a=asyncio.get_running_loop().create_future())
+    async with catalog_of(servers) as catalog:
+        asking = asyncio.create_task(catalog.states())
+        await until(lambda: servers.asked == ["a"])
+    with pytest.raises(asyncio.CancelledError):
+        await soon(asking)
+
+
+async def test_the_list() -> None:
+    servers = Servers(a=LISTED, b=REFUSED)
+    async with catalog_of(servers, models={"b": {"best": "z"}, "a": {"fast": "qwen"}}) as catalog:
+        shown = await catalog.entries(everything=False)
+        everything = await catalog.entries(everything=True)
+    assert [entry["id"] for entry in shown] == ["fast", "best", "qwen", "tiny.gguf"]
+    assert [entry["id"] for entry in everything] == ["fast", "best", "qwen", "tiny.gguf", "nomic-embed"]
+    assert shown[2] == {"id": "qwen", "object": "model", "created": 5, "owned_by": "me"}
+    assert (shown[1]["object"], shown[1]["owned_by"]) == ("model", "b")
+
+
+async def test_no_list_is_an_error_unless_there_are_aliases() -> None:
+    async with catalog_of(Servers(a=REFUSED, b=REFUSED)) as catalog:
+        raised = []
+        for _ in range(2):
+            with pytest.raises(ProxyError) as caught:
+                await catalog.entries(everything=False)
+            raised.append(caught.value)
+        assert raised[0].kind == "upstream_unreachable"
+        assert raised[0] is not raised[1], "a cached exception would gather tracebacks"
+    async with catalog_of(Servers(a=REFUSED), models={"a": {"fast": "x"}}) as catalog:
+        assert [entry["id"] for entry in await catalog.entries(everything=False)] == ["fast"]
+
+
+@pytest.mark.parametrize(
+    ("model", "shown"),
+    [("qwen", "qwen"), ("fast", "fast"), ("tiny.gguf", "tiny.gguf"), ("/models/tiny.gguf", "tiny.gguf")],
+)
+async def test_one_model(model: str, shown: str) -> None:
+    async with catalog_of(Servers(a=LISTED), models={"a": {"fast": "qwen"}}) as catalog:
+        assert (await catalog.entry(model))["id"] == shown
+
+
+async def test_one_model_that_is_none() -> None:
+    async with catalog_of(Servers(a=LISTED)) as catalog:
+        with pytest.raises(ProxyError) as caught:
+            await catalog.entry("qwen-2")
+    assert caught.value.message == "No backend has the model 'qwen-2'. Did you mean 'qwen'?"
+
+
+async def test_the_state_of_each_backend() -> None:
+    async with catalog_of(Servers(a=LISTED, b=REFUSED, c=httpx.Response(401), d=httpx.Response(200))) as catalog:
+        assert await catalog.states() == {
+            "a": "ok",
+            "b": "upstream_unreachable",
+            "c": "upstream_auth_failed",
+            "d": "ok",
+        }
+
+
+async def test_a_page_is_no_list() -> None:
+    async with catalog_of(Servers(a=httpx.Response(200, content=b"<html>hello"))) as catalog:
+        with pytest.raises(ProxyError) as caught:
+            await catalog.entries(everything=False)
+    assert caught.value.kind == "upstream_bad_response"
+    assert "check its base_url" in caught.value.message
