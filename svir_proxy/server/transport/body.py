@@ -140,7 +140,7 @@ class UpstreamBody(httpx.AsyncByteStream):
     def feed(self, data: bytes) -> None:
         """The body bytes of one read."""
         sink = self._sink
-        if sink is None or self._paused or self._buffer:
+        if sink is None or self._paused:
             self._buffer.append(data)
             self._buffered += len(data)
             self._regulate()

@@ -164,7 +164,7 @@ class Connection(asyncio.Protocol):
     def hold_reading(self, hold: bool) -> None:
         """Stop or go on reading the socket."""
         transport = self._transport
-        if hold is not self._held and transport is not None and not transport.is_closing():
+        if hold is not self._held and transport is not None and not self.closed:
             self._held = hold
             if hold:
                 transport.pause_reading()

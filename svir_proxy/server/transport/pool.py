@@ -119,7 +119,7 @@ class Pool:
         limit = loop.time() - self._limits.idle_seconds
         oldest = None
         for stack in self._idle.values():
-            while stack and (stack[0].closed or stack[0].idle_since <= limit):
+            while stack and stack[0].idle_since <= limit:
                 stack.popleft().abort()
             if stack and (oldest is None or stack[0].idle_since < oldest):
                 oldest = stack[0].idle_since

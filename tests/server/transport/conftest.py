@@ -35,8 +35,8 @@ async def server() -> AsyncIterator[RawServer]:
 
 @pytest.fixture
 def limits() -> TransportLimits:
-    """Overridden where a test needs others."""
-    return TransportLimits()
+    """Overridden where a test needs others. Nothing expires while a test waits for a connection to be closed."""
+    return TransportLimits(idle_seconds=1000)
 
 
 @pytest.fixture

@@ -3,14 +3,17 @@
 from __future__ import annotations
 
 import asyncio
+import gc
 import socket
 from typing import TYPE_CHECKING, Any
 
 import httpx
 import pytest
 
-from svir_proxy.server.transport import BODY, UpstreamBody, UpstreamTransport, connection
+from svir_proxy.server.transport import BODY, TransportLimits, UpstreamBody, UpstreamTransport, connection
+from svir_proxy.server.transport.connection import Connection
 from svir_proxy.server.transport.head import outgoing
+from svir_proxy.server.transport.pool import Pool
 from svir_proxy.server.transport.waiting import within
 from tests.server.transport.raw_server import body_of, soon, until
 
@@ -270,6 +273,73 @@ async def test_a_response_that_comes_with_the_cancellation(
         await answer
 
 
+async def test_a_fault_that_comes_with_the_cancellation_is_not_complained_about(
+    server: RawServer, transport: UpstreamTransport, call: Call
+) -> None:
+    complaints: list[dict[str, Any]] = []
+    asyncio.get_running_loop().set_exception_handler(lambda _, context: complaints.append(context))
+    answer = call(waiting())
+    peer = await server.accept()
+    await peer.head()
+    (only,) = transport._pool._connections
+    only.eof_received()
+    answer.cancel()
+    await soon(asyncio.wait((answer,)))  # not awaited itself: that would keep what is to be collected
+    assert answer.cancelled()
+    del answer
+    gc.collect()
+    await peer.gone()
+    assert complaints == []
+
+
+class Stalled(asyncio.Transport):
+    """Takes a request, but cannot get rid of it."""
+
+    def __init__(self) -> None:
+        self.near, self.far = socket.socketpair()
+        super().__init__({"socket": self.near})
+        self.aborted = False
+
+    def write(self, data: Any) -> None:
+        assert not self.aborted
+
+    def get_write_buffer_size(self) -> int:
+        return 1
+
+    def abort(self) -> None:
+        self.aborted = True
+        self.near.close()
+        self.far.close()
+
+
+async def test_a_response_before_the_request_has_left_ends_the_connection() -> None:
+    pool, stalled = Pool(None, TransportLimits()), Stalled()
+    made = Connection((b"http", b"h", 80), pool, TransportLimits())
+    made.connection_made(stalled)
+    answer = asyncio.ensure_future(
+        made.exchange(
+            outgoing(httpx.Request("POST", "http://h/", content=b"{}")), head_request=False, read=None, write=None
+        )
+    )
+    await asyncio.sleep(0)
+    made.data_received(LENGTH_3 + b"abc")
+    assert (await soon(answer)).status == 200
+    assert stalled.aborted
+    assert pool.take(made.origin) is None
+
+
+@pytest.mark.parametrize("end", [Connection.abort, Connection.eof_received])
+async def test_a_closed_connection_is_left_alone(end: Any) -> None:
+    stalled = Stalled()
+    made = Connection((b"http", b"h", 80), Pool(None, TransportLimits()), TransportLimits())
+    made.connection_made(stalled)
+    end(made)
+    made.hold_reading(True)  # which this transport, as any that is closed, does not have to know
+    made.write(b"x")
+    assert not made.is_quiet()
+    stalled.abort()
+
+
 # name: (what the server sends, how it ends, error, words of it)
 HEADLESS: dict[str, tuple[bytes, str, type[Exception], str]] = {
     "nothing": (b"", "end", httpx.RemoteProtocolError, "closed the connection without a response"),
@@ -394,11 +464,11 @@ async def test_closing_within_the_last_data_keeps_the_connection(server: RawServ
     sink = collect(await answer, Closing)
     await peer.send(b"abc")
     await sink.more()
-    follow = call()
-    await peer.answer(LENGTH_3 + b"def")
-    assert await body_of(await follow) == b"def"
-    assert server.accepted == 1
     assert not sink.ended.done()
+    first, second = call(), call()
+    await peer.answer(LENGTH_3 + b"def")
+    await (await server.accept()).answer(LENGTH_3 + b"ghi")  # it is free once, not twice
+    assert {await body_of(await first), await body_of(await second)} == {b"def", b"ghi"}
 
 
 async def test_an_old_body_cannot_touch_the_next_exchange(server: RawServer, call: Call) -> None:

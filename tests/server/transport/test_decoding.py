@@ -58,6 +58,14 @@ def test_pieces_are_bounded_and_whole(name: str, data: bytes) -> None:
     assert max(map(len, pieces)) <= PIECE
 
 
+def test_no_output_stays_behind_when_the_input_is_used_up() -> None:
+    """A few bits of input can stand for more than a piece, and bare deflate has nothing after them."""
+    for size in range(PIECE - 300, PIECE + 600):
+        decoder = _decoder("deflate")
+        assert len(decoder(_raw(bytes(size)))) == size
+        decoder.finish()
+
+
 @pytest.mark.parametrize("encoding", [None, "", "identity", " Identity , "])
 def test_nothing_to_undo(encoding: str | None) -> None:
     headers = httpx.Headers({} if encoding is None else {"content-encoding": encoding})
