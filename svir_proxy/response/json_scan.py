@@ -12,7 +12,7 @@ _STRING_MARKS: Final = re.compile(r'["\\]')
 class JsonScan:
     """Follows brackets and strings; linear however the text is cut. It does not validate."""
 
-    __slots__ = ("_depth", "_escaped", "_in_string", "complete", "trailing")
+    __slots__ = ("_depth", "_escaped", "_in_string", "complete")
 
     def __init__(self) -> None:
         self._depth = 0
@@ -20,17 +20,12 @@ class JsonScan:
         self._escaped = False
         self.complete = False
         """A whole object or array was seen."""
-        self.trailing = False
-        """Something other than white space followed it."""
 
     def feed(self, text: str) -> None:
         """Take the next piece of the text."""
         at = 0
         size = len(text)
-        while at < size:
-            if self.complete:
-                self.trailing = self.trailing or not text[at:].isspace()
-                return
+        while at < size and not self.complete:
             if self._escaped:
                 self._escaped = False
                 at += 1
