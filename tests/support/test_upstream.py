@@ -39,3 +39,14 @@ async def test_models_are_those_of_the_script_or_what_is_given() -> None:
         unknown = await client.post(f"{upstream.base_url}/chat/completions", json={"model": "other"})
     assert [model["id"] for model in listed["data"]] == ["m"]
     assert (refused.status_code, refused.json(), unknown.status_code) == (404, {"detail": "no"}, 404)
+
+
+async def test_a_later_request_gets_the_later_answer() -> None:
+    last = json_answer({"turn": 3})
+    script = {"m": json_answer({"turn": 1})}
+    script["m"].then = json_answer({"turn": 2})
+    script["m"].then.then = last
+    async with ScriptedUpstream(script) as upstream, httpx.AsyncClient(trust_env=False) as client:
+        turns = [await client.post(f"{upstream.base_url}/chat/completions", json={"model": "m"}) for _ in range(4)]
+    assert [turn.json()["turn"] for turn in turns] == [1, 2, 3, 3]
+    assert len(last.received) == 2

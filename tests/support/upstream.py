@@ -43,6 +43,7 @@ class Answer:
         pieces: The body, one write and one HTTP chunk each.
         http10: The end of the connection is the end of the body.
         cut: The connection breaks before the body's end.
+        then: The answer to every request after the first.
         received: The requests it answered.
     """
 
@@ -51,6 +52,7 @@ class Answer:
     pieces: Sequence[bytes] = ()
     http10: bool = False
     cut: bool = False
+    then: Answer | None = None
     received: list[Received] = field(default_factory=list)
 
     @classmethod
@@ -121,6 +123,8 @@ class ScriptedUpstream:
         answer = self.script.get(_model(received))
         if answer is None:
             return await _send(writer, json_answer({"error": {"message": "the script has no such model"}}, 404))
+        while answer.then is not None and answer.received:
+            answer = answer.then
         answer.received.append(received)
         return await _send(writer, answer)
 
