@@ -112,8 +112,9 @@ class Connection(asyncio.Protocol):
                 self._sent = True
             status, headers = await within(head, read, httpx.ReadTimeout, "the server sent no response in time")
         except BaseException:
-            self._body = self._head = None
-            self.abort()
+            if self._body is body:  # else the response is whole, and the connection may be another request's by now
+                self._body = self._head = None
+                self.abort()
             if head.done() and not head.cancelled():
                 head.exception()  # seen: the loop has nothing to complain about
             raise

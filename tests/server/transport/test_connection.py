@@ -273,6 +273,25 @@ async def test_a_response_that_comes_with_the_cancellation(
         await answer
 
 
+async def test_a_cancellation_that_comes_too_late_does_not_touch_the_connection(
+    server: RawServer, transport: UpstreamTransport, call: Call
+) -> None:
+    answer = call()
+    peer = await server.accept()
+    await peer.request()
+    (only,) = transport._pool._connections
+    only.data_received(LENGTH_3 + b"abc")  # the response is whole, and the connection in the pool
+    follow = transport._pool.take(only.origin).exchange(
+        outgoing(httpx.Request("GET", server.url())), head_request=False, read=None, write=None
+    )
+    answer.cancel()
+    following = asyncio.ensure_future(soon(follow))
+    with pytest.raises(asyncio.CancelledError):
+        await answer
+    await peer.answer(LENGTH_3 + b"def")
+    assert [piece async for piece in (await following).body] == [b"def"]
+
+
 async def test_a_fault_that_comes_with_the_cancellation_is_not_complained_about(
     server: RawServer, transport: UpstreamTransport, call: Call
 ) -> None:
