@@ -1,0 +1,1 @@
+"""Real SDKs against the running proxy: see README.md in this folder."""

@@ -1,0 +1,84 @@
+"""What a client is expected to see in a scenario, and where what it saw is different."""
+
+from __future__ import annotations
+
+import json
+from typing import TYPE_CHECKING, Any
+
+from tests.clients.job import RESULTS
+from tests.clients.scenarios import SCENARIOS
+
+if TYPE_CHECKING:
+    from tests.clients.client import Client
+    from tests.clients.run import Seen
+
+
+def expectation(client: Client, surface: str, name: str) -> dict[str, Any]:
+    """Fields of the outcome, `error` for the exception's class, and `requests`; those not named may be anything."""
+    scenario, plain = SCENARIOS[name], surface.endswith("plain")
+    different = client.different(surface, name)
+    tries = different.pop("tries", client.tries)
+    # A late error reaches a plain request before any output: with a status, and worth another try.
+    early = plain and scenario.error == "late"
+    kind = "failed" if early else scenario.error
+    return {
+        **scenario.sees,
+        **({"status": 502, "text": ""} if early else {}),
+        "error": kind and client.errors[kind],
+        "requests": tries if scenario.curable or early else scenario.asks,
+        **different,
+    }
+
+
+def differences(expected: dict[str, Any], seen: Seen) -> list[str]:
+    """Each field that is not as expected, one line each."""
+    outcome = {**seen.outcome, "calls": [tuple(call) for call in seen.outcome["calls"]]}
+    usage = outcome["usage"]
+    told = outcome | {"requests": seen.requests, "usage": usage and tuple(usage)}
+    found = []
+    for field, value in expected.items():
+        if value is ...:  # whatever the client says
+            continue
+        if field == "error":
+            if (value is None) == bool(told["errors"]) or (value and value not in told["errors"]):
+                found.append(f"exception {told['errors']} ({told['message']}), not {value}")
+        elif field == "message":
+            if value not in told["message"]:
+                found.append(f"message {told['message']!r} lacks {value!r}")
+        elif told[field] != value:
+            found.append(f"{field} {told[field]!r}, not {value!r}")
+    return found
+
+
+def reaches(name: str, seen: Seen) -> bool:
+    """Whether the scripted server was asked as often as the proxy was."""
+    scenario = SCENARIOS[name]
+    if scenario.live:
+        return True
+    if scenario.wrong_key:
+        return not seen.received
+    most = seen.requests * 2 if scenario.reconnects else seen.requests
+    return seen.requests <= len(seen.received) <= most
+
+
+def history_differences(expected: dict[str, Any], body: dict[str, Any]) -> list[str]:
+    """What is wrong in a second turn with the history that the server is sent: calls, results, and reasoning.
+
+    A client that has a place for reasoning repeats it, and the proxy passes it on under the server's key.
+    """
+    _, answer, *tools = body["messages"]
+    said = {
+        "calls": [
+            (call["function"]["name"], json.loads(call["function"]["arguments"])) for call in answer["tool_calls"]
+        ],
+        "ids": [call["id"] for call in answer["tool_calls"]],
+        "results": [tool["content"] for tool in tools],
+        "reasoning": answer.get("reasoning_content") or "",
+    }
+    wanted = {
+        "calls": expected["calls"],
+        "ids": [tool["tool_call_id"] for tool in tools],
+        "results": [RESULTS[name] for name, _ in expected["calls"]],
+        "reasoning": expected["reasoning"],
+    }
+    return [f"history: {key} {value!r}, not {wanted[key]!r}" for key, value in said.items() if value != wanted[key]]

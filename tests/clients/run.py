@@ -1,0 +1,168 @@
+"""Lets a client do all its jobs at a proxy of its own, and keeps what it saw and what the server was sent."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import logging
+from collections import Counter
+from contextlib import AsyncExitStack, contextmanager
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, Final
+
+from tests.clients.environments import ROOT, Unavailable, command, environment
+from tests.clients.job import Job, plan_of
+from tests.clients.scenarios import SCENARIOS
+from tests.support.proxy import running_proxy, settings_for
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping
+    from contextlib import AbstractAsyncContextManager
+    from pathlib import Path
+
+    from tests.clients.client import Client
+    from tests.support.upstream import Answer, ScriptedUpstream
+
+KEY: Final = "client-key"
+PROFILE: Final = "lm-studio"
+"""The strictest of the local servers, see `tests.clients.history`."""
+LIVE_MODEL: Final = "scripted"
+PATIENCE: Final = 120.0
+"""Seconds that all jobs of a client may take together."""
+
+
+@dataclass(frozen=True, slots=True)
+class Seen:
+    """One job, done.
+
+    Attributes:
+        outcome: A `tests.clients.job.Outcome`, as a dictionary.
+        requests: How often the proxy was asked.
+        received: The bodies that reached the scripted upstream, in order.
+    """
+
+    outcome: Mapping[str, Any]
+    requests: int
+    received: list[dict[str, Any]]
+
+
+def name_of(client: Client, surface: str, scenario: str) -> str:
+    """The id of a job, and the model that it asks for."""
+    return f"{client.name}.{surface}.{scenario}"
+
+
+def jobs_of(client: Client) -> list[tuple[str, str]]:
+    """Surface and scenario of everything that the client can do."""
+    able = [name for name, scenario in SCENARIOS.items() if scenario.task not in client.lacks]
+    return [(surface, scenario) for surface in client.surfaces for scenario in able]
+
+
+class Runs:
+    """What the clients saw; each runs when it is first asked for, and once.
+
+    *live* is the URL of a real server, if there is one.
+    """
+
+    def __init__(self, upstream: ScriptedUpstream, live: str | None, cache: Path, folder: Path) -> None:
+        self._upstream = upstream
+        self._live = live
+        self._cache = cache
+        self._folder = folder
+        self._done: dict[str, dict[str, Seen] | Unavailable] = {}
+
+    async def of(self, client: Client) -> dict[str, Seen]:
+        """What one client saw, by job; Unavailable where it cannot run."""
+        if client.name not in self._done:
+            try:
+                self._done[client.name] = await self._run(client)
+            except Unavailable as reason:
+                self._done[client.name] = reason
+        done = self._done[client.name]
+        if isinstance(done, Unavailable):
+            raise done
+        return done
+
+    async def _run(self, client: Client) -> dict[str, Seen]:
+        arguments = await asyncio.to_thread(command, client, self._cache)
+        async with AsyncExitStack() as stack:
+            requests = stack.enter_context(_requests_counted())
+            scripted = await stack.enter_async_context(_proxy(self._upstream.base_url, PROFILE))
+            live = self._live and await stack.enter_async_context(_proxy(self._live, "llama-cpp"))
+            jobs = [
+                _job(client, surface, scenario, base_url)
+                for surface, scenario in jobs_of(client)
+                if (base_url := live if SCENARIOS[scenario].live else scripted)
+            ]
+            outcomes = await self._do(client, arguments, jobs)
+        return {
+            job.id: Seen(outcomes[job.id], requests[job.id], _received(self._upstream.script.get(job.model)))
+            for job in jobs
+        }
+
+    async def _do(self, client: Client, arguments: list[str], jobs: list[Job]) -> dict[str, Any]:
+        plan, result = self._folder / f"{client.name}.plan.json", self._folder / f"{client.name}.json"
+        plan.write_text(plan_of(jobs), "utf-8")
+        process = await asyncio.create_subprocess_exec(
+            *arguments,
+            str(plan),
+            str(result),
+            cwd=ROOT,
+            env=environment(),
+            stdin=asyncio.subprocess.DEVNULL,
+            stdout=asyncio.subprocess.PIPE,
+            stderr=asyncio.subprocess.STDOUT,
+        )
+        try:
+            async with asyncio.timeout(PATIENCE):
+                said, _ = await process.communicate()
+        except TimeoutError:
+            process.kill()
+            said, _ = await process.communicate()
+        assert process.returncode == 0, f"{client.name} ended with {process.returncode}:\n{said.decode()[-4000:]}"
+        outcomes: dict[str, Any] = json.loads(result.read_text("utf-8"))
+        return outcomes
+
+
+def _proxy(base_url: str, profile: str) -> AbstractAsyncContextManager[str]:
+    return running_proxy(settings_for(base_url, profile, auth={"keys": [KEY]}))
+
+
+def _job(client: Client, surface: str, scenario: str, base_url: str) -> Job:
+    row, name = SCENARIOS[scenario], name_of(client, surface, scenario)
+    return Job(
+        id=name,
+        surface=surface,
+        model=LIVE_MODEL if row.live else name,
+        key="another-key" if row.wrong_key else KEY,
+        task=row.task,
+        base_url=f"{base_url}/v1",
+        prompt=f"What do you say? [[s:{row.upstream}]]" if row.live else "What do you say?",
+    )
+
+
+def _received(answer: Answer | None) -> list[dict[str, Any]]:
+    bodies = []
+    while answer is not None:
+        bodies += [received.json() for received in answer.received]
+        answer = answer.then
+    return bodies
+
+
+@contextmanager
+def _requests_counted() -> Iterator[Counter[str]]:
+    """Counts the lines of the proxy's log of requests by the id that the client gave."""
+    counted: Counter[str] = Counter()
+
+    class Count(logging.Handler):
+        def emit(self, record: logging.LogRecord) -> None:
+            counted[getattr(record, "told", {}).get("request_id")] += 1
+
+    logger, counter = logging.getLogger("svir_proxy.requests"), Count()
+    level = logger.level
+    logger.addHandler(counter)
+    logger.setLevel(logging.INFO)
+    try:
+        yield counted
+    finally:
+        logger.setLevel(level)
+        logger.removeHandler(counter)
