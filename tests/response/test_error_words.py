@@ -30,6 +30,8 @@ VALUES = {
     ),
     "a list (Gemini)": ([{"error": {"message": "m", "code": 429}}], SAID("m", status=429)),
     "a list of texts": ([None, "m"], SAID("m")),
+    "a list of neither": ({"error": [7]}, SAID()),
+    "no object at all": (7, SAID()),
     "error_message": ({"error": {"error_message": "m"}}, SAID("m")),
     "details": ({"error": {"details": "m"}}, SAID("m")),
     "a message that is an object": ({"message": {"detail": "m"}}, SAID("m")),

@@ -109,6 +109,7 @@ FAILURES = {
     "neither finish nor [DONE]": (sse(A), [Content("a")], "stream_truncated", "without a finish reason"),
     "[DONE] and nothing else": (DONE, [], "upstream_bad_response", "[DONE]"),
     "usage and nothing else": (sse({"choices": [], "usage": USAGE}) + DONE, [], "upstream_bad_response", "[DONE]"),
+    "half an event": (sse(A, FINISH) + b'data: {"choices": [{', [Content("a")], "stream_truncated", "in the middle of it"),
     "HTML": (b"<!doctype html><title>Bad gateway</title>" + b"x" * 900, [], "upstream_bad_response", "Bad gateway"),
     "plain text": (b"upstream connect error", [], "upstream_bad_response", "upstream connect error"),
     "text that begins like a field": (b"dat", [], "upstream_bad_response", "dat"),
@@ -140,6 +141,7 @@ BROKEN = {
     "before anything": (b"", "before any of it"),
     "midway": (sse(A), "in the middle of it, without a finish reason"),
     "behind the finish": (sse(A, FINISH), "in the middle of it and without [DONE]"),
+    "in an event": (sse(A) + b'data: {"choices": [{', "in the middle of it, without a finish reason"),
     "in JSON": (json.dumps(MESSAGE).encode()[:-9], "broke the connection"),
 }
 
@@ -212,6 +214,18 @@ def test_a_failure_from_outside():
     over.receive_data(sse(A) + DONE)
     assert over.fail(error) == []
     assert over.receive_data(sse(B)) == []
+
+
+def test_pieces_that_are_held_back_are_counted():
+    """A server that is at work must not look idle because its words wait."""
+    normalizer = StreamNormalizer(a_request(), GENERIC)
+    call = {"tool_calls": [{"index": 0, "function": {"arguments": "{"}}]}
+    assert normalizer.receive_data(sse({"choices": []}, choice({"content": ""}))) == [
+        Identified("chatcmpl-req-1", 7, "m")
+    ]
+    assert normalizer.pieces == 0
+    assert normalizer.receive_data(sse(choice(call), choice({"content": "<th"}))) == []
+    assert normalizer.pieces == 2
 
 
 def test_extras_are_told_where_they_are_exposed():

@@ -182,8 +182,8 @@ class ToolCalls:
         return name.is_listed or call.whole or call.name_over
 
     def _advance(self) -> None:
-        """Let out what can go out, call by call."""
-        while self._head < len(self._calls):
+        """Let out what can go out, call by call; the last one stays the head."""
+        while True:
             call = self._calls[self._head]
             is_last = self._head == len(self._calls) - 1
             if call.is_doubtful and not is_last:
