@@ -25,6 +25,7 @@ from svir_proxy.request.rewrites.stream import decide_stream
 from svir_proxy.request.rewrites.token_limit import name_token_limit
 from svir_proxy.request.rewrites.tool_choice import keep_tool_choice
 from svir_proxy.request.rewrites.tool_definitions import define_tools, leave_out_empty_tools
+from svir_proxy.request.rewrites.tool_messages import name_results
 
 REWRITES: Final[tuple[Rewrite, ...]] = (
     leave_out_nulls,
@@ -36,6 +37,7 @@ REWRITES: Final[tuple[Rewrite, ...]] = (
     translate_roles,
     order_messages,
     repair_history,
+    name_results,
     shape_content,
     shape_call_ids,
     keep_tool_choice,

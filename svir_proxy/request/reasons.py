@@ -11,7 +11,8 @@ from svir_proxy.profiles.schema import Profile
 _TABLE: Final[tuple[tuple[str, str | None, str], ...]] = (
     # pattern of the note, the fact behind it (\\1 is the pattern's first group), what was done
     (r"model=alias", None, "the model goes under the server's own id (models of the backend)"),
-    (r"nulls=(.+)", None, "fields that are null are left out: they say nothing, and servers trip over them"),
+    (r"model=added", None, "the request names no model, and goes to the one it is answered by"),
+    (r"nulls=(.*)", None, "fields that are null are left out: they say nothing, and servers trip over them"),
     (r"file=text", "request.files", "a text file goes as text inside the message"),
     (r"functions=tools", "request.legacy_functions", "the deprecated functions go as tools"),
     (r"tools=none_offered:(.+)", "request.empty_tools", "what only makes sense with tools is left out without them"),
@@ -31,15 +32,20 @@ _TABLE: Final[tuple[tuple[str, str | None, str], ...]] = (
     (r"history\.arguments=.+", "request.empty_arguments", "an earlier call's empty arguments go as {}"),
     (r"history\.refusal=text", "request.refusal_parts", "an earlier refusal goes as text"),
     (r"history\.call_ids=.+", "request.call_ids", "call ids go in the form the server takes"),
+    (r"tool\.name=.+", "request.tool_message_name", "a result names its function, or does not, as the server wants it"),
+    (r"history=nulls_dropped", None, "keys that are null in the history are left out: they say nothing"),
     (r"history=leftovers_dropped", None, "what a client library left in the history is left out"),
     (r"content=flattened", "request.content_parts", "text parts go as one string"),
     (r"content=empty_string", "request.null_content", "a message without content gets an empty one"),
     (r"max_tokens=.+", "request.max_tokens_field", "the output limit goes under the name the server reads"),
-    (r"(?:retry\.)?drop=(\w+)", r"request.optional_fields.\1", "the field is left out"),
-    (r"ignored=(\w+)", r"request.optional_fields.\1", "the field goes as it is, and has no effect there"),
-    (r"add=(\w+)", "request.always_send", "the server has to be told"),
+    (r"(?:retry\.)?drop=(.*)", r"request.optional_fields.\1", "the field is left out"),
+    (r"ignored=stop", "request.stop", "stop sequences go as they are, and do not end the answer"),
+    (r"ignored=(.*)", r"request.optional_fields.\1", "the field goes as it is, and has no effect there"),
+    (r"add=stream_options", "request.optional_fields.stream_options", "the stream is asked for its usage"),
+    (r"add=(.+)", "request.always_send", "the server has to be told"),
     (r"stream=always", "request.stream", "the server is asked to stream, the proxy gathers the answer"),
     (r"stream=never", "request.stream", "the server is asked for a whole answer, the proxy makes the stream of it"),
+    (r"more=untold", None, "there are more changes than a header can tell"),
 )
 _RULES: Final = tuple((re.compile(pattern), fact, done) for pattern, fact, done in _TABLE)
 
@@ -75,6 +81,8 @@ def reason(note: str, profile: Profile) -> Reason:
         try:
             value = profile.fact(fact)
         except KeyError:
-            return Reason(note, done, fact, "learned")
+            if profile.request.unknown_fields != "rejected":
+                return Reason(note, done, fact, "learned")
+            fact, value = "request.unknown_fields", "rejected"
         return Reason(note, done, fact, value, profile.evidence.get(fact))
     return Reason(note, "")

@@ -1,35 +1,113 @@
-"""May a rejected request go out once more, and without what?
+"""May a rejected request go out once more, and how?
 
-Only for a rejection (400 or 422) before any output, only once, and only without fields an answer can do without: the
-one the error names, wherever it names it (``param``, ``loc``, ``#/field``, quoted, in camel case), else all that the
-server is not known to keep. Nothing was generated, so a second try costs nothing but the first.
+A rejection (400 or 422) before any output teaches something about the server: a fact of its profile was wrong, for
+this model at least. `learn_from` says which; with `apply_learned` the client's request is rewritten anew, so that a
+second try is made by the same decision tables as the first, and so is every request after it. Nothing was generated,
+so the second try costs nothing but the first.
+
+An error that names a field, or a fact, in whatever words, teaches that one (`rejections`, `named_fields`). An error
+that names nothing at all costs every optional field that the server is not known to keep. An error about anything else
+- the value of a field, an image, the length of the prompt, a flag the server was started without - teaches nothing: it
+is the client's to see.
 """
 
 from __future__ import annotations
 
 import re
-from typing import Final
+from collections.abc import Mapping
+from typing import Any, Final
+
+from pydantic import BaseModel
 
 from svir_proxy.client_request import Body
 from svir_proxy.errors import ProxyError
 from svir_proxy.profiles.schema import Profile
 from svir_proxy.request.context import without
+from svir_proxy.request.named_fields import Said
+from svir_proxy.request.rejections import READERS, Facts
+from svir_proxy.request.rewrites.optional_fields import DEMANDS, is_foreign
 
 _CURABLE: Final = frozenset({"invalid_request", "unsupported_parameter"})
+_SETUP: Final = r"\s--[a-z]{2}"
+"""A command line's flag: the server has to be started in another way."""
+_ABOUT_SOMETHING: Final = (
+    r"\b(?:roles?|templates?|schemas?|grammars?|tools?|functions?|contents?|messages?|models?|prompts?|tokens?|images?"
+    r"|audio|files?|urls?|conversation)\b"
+)
+_FIELD: Final = re.compile(r"[A-Za-z_]\w{0,63}", re.ASCII)
+"""A field whose name may be remembered: clients choose the names of theirs."""
+_MOST_FIELDS: Final = 100
+
+
+def learn_from(error: ProxyError, body: Body, profile: Profile) -> dict[str, str | bool | None]:
+    """What *error*, the answer to *body*, shows to be otherwise than *profile* says: values by the path of the fact.
+
+    Empty: nothing, and a second try would fail as the first did.
+    """
+    if error.kind not in _CURABLE:
+        return {}
+    said = Said(error)
+    if said.says(_SETUP):
+        return {}
+    for read in READERS:
+        news = {path: value for path, value in read(said, body).items() if _differs(profile, path, value)}
+        if news:
+            return news
+    return {f"request.optional_fields.{name}": "rejected" for name in _fields(said, error, body, profile)}
+
+
+def apply_learned(profile: Profile, facts: Facts) -> Profile:
+    """*profile* with the values of *facts*, by the path of the fact; the same object where there are none."""
+    for path, value in facts.items():
+        profile = _with(profile, path.split("."), value)
+    return profile
+
+
+def _fields(said: Said, error: ProxyError, body: Body, profile: Profile) -> list[str]:
+    """The fields of *body* to leave out."""
+    facts = profile.request
+    sent = [name for name in body if _FIELD.fullmatch(name)][:_MOST_FIELDS]
+    candidates = [name for name in sent if name not in DEMANDS and facts.optional_fields.get(name) != "rejected"]
+    named = [name for name in sent if said.names(name)]
+    if named:
+        return [
+            name
+            for name in named
+            if name in candidates
+            and name != "reasoning_effort"  # its reader knows its values from the field
+            and (said.refuses or (name in facts.optional_fields and not said.blames_value))
+        ]
+    if error.param or said.says(_ABOUT_SOMETHING):
+        return []
+    return [
+        name
+        for name in candidates
+        if facts.optional_fields.get(name, facts.unknown_fields if is_foreign(name) else "kept") == "unknown"
+    ]
+
+
+def _differs(profile: Profile, path: str, value: str | bool | None) -> bool:
+    try:
+        return bool(profile.fact(path) != value)
+    except KeyError:
+        return True
+
+
+def _with(model: Any, path: list[str], value: Any) -> Any:
+    """*model*, a part of a profile, with *value* at *path*."""
+    if not path:
+        return value
+    name, *rest = path
+    if isinstance(model, BaseModel):
+        return model.model_copy(update={name: _with(getattr(model, name), rest, value)})
+    assert isinstance(model, Mapping)
+    return {**model, name: _with(model.get(name), rest, value)}
 
 
 def plan_retry(body: Body, error: ProxyError, profile: Profile) -> frozenset[str]:
     """The fields to leave out of *body* for a second try; empty: there is none."""
-    if error.kind not in _CURABLE:
-        return frozenset()
-    facts = profile.request.optional_fields
-    optional = {name for name in body if name in facts}
-    named = {name for name in optional if _names(error, name)}
-    if named:
-        return frozenset(named)
-    if _names_any(error, body):
-        return frozenset()  # about something else
-    return frozenset(name for name in optional if facts[name] == "unknown")
+    prefix = "request.optional_fields."
+    return frozenset(path.removeprefix(prefix) for path in learn_from(error, body, profile) if path.startswith(prefix))
 
 
 def without_fields(body: Body, fields: frozenset[str]) -> Body:
@@ -37,21 +115,3 @@ def without_fields(body: Body, fields: frozenset[str]) -> Body:
     if "logprobs" in fields:
         fields |= {"top_logprobs"}
     return without(body, *fields)
-
-
-def _names(error: ProxyError, field: str) -> bool:
-    if error.param is not None and re.split(r"[.\[/]", error.param.removeprefix("body."), maxsplit=1)[0] == field:
-        return True
-    camel = re.sub(r"_(\w)", lambda found: found[1].upper(), field)
-    return (
-        re.search(rf"(?<![A-Za-z0-9_.])(?:{field}|{camel})(?![A-Za-z0-9_])", error.message) is not None
-        if ("_" in field)
-        else re.search(rf"['\"`/.]{field}['\"`\s,:)]", error.message) is not None
-    )
-
-
-def _names_any(error: ProxyError, body: Body) -> bool:
-    """Whether the error is about a field of the body that cannot be left out."""
-    if error.param:
-        return True
-    return any(_names(error, name) for name in body)

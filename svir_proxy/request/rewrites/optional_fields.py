@@ -9,7 +9,8 @@ ignored   send, note        send (no one knows what it would do)
 rejected  leave out, note   leave out, note
 ========  ================  ====================================
 
-A field that holds the answer to a form (`DEMANDS`) is never left out: an answer without that form would be wrong.
+A field without which the answer would be another one (`DEMANDS`) is never left out; a server's refusal of it is the
+client's to see. Ignored stop sequences are told as ignored fields are.
 """
 
 from __future__ import annotations
@@ -90,7 +91,8 @@ def leave_out_rejected(body: Body, context: Context) -> Body:
     for name in names:
         context.note(f"drop={name}")
     for name, value in body.items():
-        if context.optional(name) == "ignored" and _says_something(name, value):
+        fact = context.profile.request.stop if name == "stop" else context.optional(name)
+        if fact == "ignored" and _says_something(name, value):
             context.note(f"ignored={name}")
     return without(body, *names) if names else body
 

@@ -1,0 +1,92 @@
+"""Images, audio and files: the decision table, and text files as text."""
+
+from __future__ import annotations
+
+import base64
+from typing import Any
+
+import pytest
+
+from svir_proxy.errors import ProxyError
+from tests.request.support import Outcome, ask, outcome, user
+
+IMAGE = {"type": "image_url", "image_url": {"url": "data:image/png;base64,AAAA"}}
+REMOTE = {"type": "image_url", "image_url": {"url": "https://example.org/a.png"}}
+AUDIO = {"type": "input_audio", "input_audio": {"data": "AAAA", "format": "wav"}}
+SENT = Outcome({}, [])
+
+
+def _file(data: Any, name: Any = "a.txt") -> dict[str, Any]:
+    return {"type": "file", "file": {"filename": name, "file_data": data}}
+
+
+def _encoded(text: str, media: str = "text/plain") -> str:
+    return f"data:{media};base64,{base64.b64encode(text.encode()).decode()}"
+
+
+@pytest.mark.parametrize("fact", ["kept", "unknown", "ignored", "rejected"])
+@pytest.mark.parametrize(
+    ("path", "part", "kind"),
+    [
+        ("images", IMAGE, "image_not_supported"),
+        ("images", {"type": "input_image", "image_url": "data:image/png;base64,AA"}, "image_not_supported"),
+        ("audio", AUDIO, "audio_not_supported"),
+        ("remote_images", REMOTE, "image_url_not_allowed"),
+        ("remote_images", {"type": "image_url", "image_url": "HTTP://example.org/a"}, "image_url_not_allowed"),
+        ("files", _file("data:application/pdf;base64,AAAA"), "file_not_supported"),
+        ("files", {"type": "file", "file": {"file_id": "file-1"}}, "file_not_supported"),
+        ("files", {"type": "input_file", "file_id": "file-1"}, "file_not_supported"),
+        ("files", {"type": "file"}, "file_not_supported"),
+    ],
+)
+def test_parts_that_a_server_cannot_take(path: str, part: dict[str, Any], kind: str, fact: str) -> None:
+    body = ask(user([{"type": "text", "text": "See"}, part]))
+    if fact in ("kept", "unknown"):
+        assert outcome(body, {path: fact}) == SENT
+        return
+    with pytest.raises(ProxyError) as caught:
+        outcome(body, {path: fact})
+    assert (caught.value.kind, caught.value.param) == (kind, "messages")
+    assert "Plain takes no" in caught.value.message
+
+
+def test_inline_images_are_not_remote() -> None:
+    assert outcome(ask(user([IMAGE])), {"remote_images": "rejected"}) == SENT
+
+
+@pytest.mark.parametrize("fact", ["ignored", "rejected"])
+@pytest.mark.parametrize(
+    ("part", "text"),
+    [
+        (_file(_encoded("one\ntwo")), '<file name="a.txt">\none\ntwo\n</file>'),
+        (_file(_encoded("\ufeffé", "text/csv; charset=utf-8")), '<file name="a.txt">\né\n</file>'),
+        (_file(_encoded("{}", "application/json"), None), '<file name="file">\n{}\n</file>'),
+        (_file("data:text/plain,one%20two"), '<file name="a.txt">\none two\n</file>'),
+        (_file(_encoded("x"), 'a"<b>\r\n&.txt'), '<file name="a&quot;&lt;b>  &amp;.txt">\nx\n</file>'),
+        (
+            {"type": "input_file", "filename": "a.txt", "file_data": _encoded("x")},
+            '<file name="a.txt">\nx\n</file>',
+        ),
+    ],
+)
+def test_a_text_file_goes_as_text(part: dict[str, Any], text: str, fact: str) -> None:
+    question = {"type": "text", "text": "What is it?"}
+    result = outcome(ask(user("before"), user([part, question])), {"files": fact})
+    assert result.changes == {"messages": [user("before"), user([{"type": "text", "text": text}, question])]}
+    assert result.notes == ["file=text"]
+
+
+@pytest.mark.parametrize(
+    "data",
+    [
+        "data:text/plain;base64,?",
+        "data:text/plain;base64,é",
+        "data:text/plain;base64,/w==",
+        "AAAA",
+        "data:text/plain",
+        5,
+    ],
+)
+def test_what_is_no_readable_text_is_refused(data: Any) -> None:
+    with pytest.raises(ProxyError, match="not a text file"):
+        outcome(ask(user([_file(data)])), {"files": "rejected"})

@@ -1,0 +1,216 @@
+"""All rewrites together: what clients send to every kind of server, and any body at all."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from typing import Any, Final, get_args
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from svir_proxy.errors import ProxyError
+from svir_proxy.profiles.loader import builtin_names, load_profile
+from svir_proxy.profiles.schema import Fact, Profile
+from svir_proxy.request import REWRITES, UpstreamRequest
+from svir_proxy.request.reasons import reason
+from tests.request.support import MODEL, PLAIN, ask, bodies, differences, profile, rewrite
+
+BODIES: Final = bodies()
+_FIELDS_OF_NOTES: Final = {
+    # the beginning of a note: the top-level fields that it explains
+    "model=": {"model"},
+    "stream=": {"stream", "stream_options"},
+    "add=stream_options": {"stream_options"},
+    "max_tokens=": {"max_tokens", "max_completion_tokens"},
+    "tools": {"tools", "tool_choice", "parallel_tool_calls"},
+    "tool_choice": {"tools", "tool_choice", "parallel_tool_calls", "messages"},
+    "response_format": {"response_format", "messages"},
+    "reasoning_effort": {"reasoning_effort"},
+    "functions": {"functions", "function_call", "tools", "tool_choice", "messages"},
+    "role.": {"messages"},
+    "history": {"messages"},
+    "content": {"messages"},
+    "reasoning_history": {"messages"},
+    "tool.name": {"messages"},
+    "file=": {"messages"},
+}
+
+
+def _explained(notes: tuple[str, ...]) -> set[str]:
+    fields = {note.partition("=")[2] for note in notes if note.startswith(("drop=", "add="))}
+    for note in notes:
+        if note.startswith("nulls="):
+            fields |= set(note.removeprefix("nulls=").split("+"))
+        for beginning, named in _FIELDS_OF_NOTES.items():
+            fields |= named if note.startswith(beginning) else set()
+    return fields
+
+
+@pytest.mark.parametrize("name", BODIES)
+def test_what_a_client_sends_reaches_every_server(name: str) -> None:
+    body = BODIES[name]
+    for server in builtin_names():
+        served = load_profile(server)
+        result = _attempt(body, served, "served")
+        if isinstance(result, ProxyError):
+            # Nothing can be done for an image where none is taken; whatever else is refused could have been avoided.
+            assert (result.kind, "image" in name) == ("image_not_supported", True), server
+            assert served.request.images in ("ignored", "rejected"), server
+            continue
+        changed = differences(body, result.body)
+        assert set(changed) <= _explained(result.notes), server
+        assert [note for note in result.notes if not reason(note, served).done] == []
+        assert result.body["model"] == "served"
+        assert json.loads(json.dumps(result.body)) == result.body
+        _assert_texts_survive(body, result.body)
+
+
+def _attempt(body: dict[str, Any], served: Profile, model: str) -> UpstreamRequest | ProxyError:
+    try:
+        return rewrite(body, served, model)
+    except ProxyError as error:
+        return error
+
+
+def _assert_texts_survive(before: Mapping[str, Any], after: Mapping[str, Any]) -> None:
+    """Whatever form messages take, each text, call and result of the client is still said."""
+    said = json.dumps(after["messages"])
+    for message in before["messages"]:
+        content = message.get("content")
+        texts = [content] if isinstance(content, str) else [part.get("text") for part in content or ()]
+        for text in filter(None, texts):
+            assert json.dumps(text)[1:-1] in said
+        for call in message.get("tool_calls") or ():
+            assert call["function"]["name"] in said
+            assert json.dumps(call["function"]["arguments"] or "{}") in said
+
+
+def test_bodies_of_many_clients_are_there() -> None:
+    assert len({name.partition("/")[0] for name in BODIES}) >= 12
+    assert len(BODIES) > 100
+
+
+def test_a_server_that_keeps_everything_gets_what_the_client_sent() -> None:
+    body = ask(tools=[{"type": "function", "function": {"name": "f"}}], tool_choice="required", top_k=3, n=1)
+    result = rewrite(body)
+    assert result.body is body
+    assert (result.notes, result.expectation, result.stream) == ((), None, False)
+
+
+def test_stream_tells_what_the_server_is_asked() -> None:
+    assert rewrite(ask(), profile({"stream": "always"})).stream
+    assert not rewrite(ask(stream=True), profile({"stream": "never"})).stream
+
+
+def test_each_rewrite_is_there_once() -> None:
+    assert len(set(REWRITES)) == len(REWRITES)
+
+
+# ----------------------------------------------------------------------- any body
+
+
+def _any_of(words: str) -> st.SearchStrategy[str]:
+    return st.sampled_from(words.split())
+
+
+_KEYS: Final = _any_of(
+    """role content name tool_calls tool_call_id function_call refusal reasoning reasoning_content annotations type text
+    image_url url file file_data filename input_audio function arguments id parameters strict json_schema schema mode
+    tools allowed_tools include_usage"""
+)
+_WORDS: Final = _any_of(
+    """system developer user assistant tool function text image_url input_audio file refusal auto none required f g
+    allowed_tools json_object json_schema high custom data:text/plain;base64,eA== https://h/a"""
+)
+_SCALARS: Final = (
+    st.none() | st.booleans() | st.integers(-5, 5) | st.floats(allow_nan=False) | st.text(max_size=5) | _WORDS
+)
+_JSON: Final = st.recursive(
+    _SCALARS,
+    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(_KEYS | st.text(max_size=5), inner, max_size=5),
+    max_leaves=12,
+)
+_FIELDS: Final = _any_of(
+    """tools tool_choice functions function_call parallel_tool_calls response_format stream stream_options logprobs
+    top_logprobs max_tokens max_completion_tokens reasoning_effort stop store n model seed top_k context"""
+)
+_OBJECT: Final = st.dictionaries(_KEYS | st.text(max_size=5), _JSON, max_size=6)
+_MESSAGE: Final = st.fixed_dictionaries({"role": _WORDS, "content": _JSON}, optional={"tool_calls": _JSON}) | _OBJECT
+_TOOL: Final = (
+    st.builds(lambda name, more: {"type": "function", "function": {"name": name, **more}}, _WORDS, _OBJECT) | _JSON
+)
+_BODY: Final = st.builds(
+    lambda messages, fields, more: {**fields, **more, "messages": messages},
+    st.lists(_MESSAGE, min_size=1, max_size=5),
+    st.dictionaries(_FIELDS | st.text(max_size=5), _JSON, max_size=8),
+    st.fixed_dictionaries(
+        {},
+        optional={
+            "tools": st.lists(_TOOL, min_size=1, max_size=3),
+            "tool_choice": _WORDS
+            | st.fixed_dictionaries({"type": _WORDS}, optional={"function": _JSON, "name": _WORDS}),
+            "response_format": st.fixed_dictionaries({"type": _WORDS}, optional={"json_schema": _JSON}),
+        },
+    ),
+)
+
+
+def _extreme(value: str) -> Profile:
+    """A profile all of whose facts are *value*, and whose other settings are the least usual ones."""
+    facts = PLAIN.model_dump()["request"]
+    for name, given_ in facts.items():
+        if given_ in get_args(Fact):
+            facts[name] = value
+    facts["tool_choice"] = dict.fromkeys(facts["tool_choice"], value)
+    facts["response_format"] |= {"json_object": value, "json_schema": value, "json_object_needs_word": True}
+    facts["response_format"]["schema_binds_reasoning"] = True
+    facts |= {"optional_fields": {"store": value, "logprobs": value, "stream_options": value}}
+    facts |= {
+        "call_ids": "alphanumeric_9",
+        "tool_message_name": "required",
+        "max_tokens_field": "max_completion_tokens",
+    }
+    facts |= {"reasoning_history": "reasoning", "stream": "always", "always_send": {"context": []}}
+    facts |= {"reasoning_efforts": {"high": "low", "none": None}}
+    # Else hardly any body would get beyond these.
+    facts |= {"tools": "kept", "images": "kept", "audio": "kept", "remote_images": "kept"}
+    return Profile.model_validate(PLAIN.model_dump() | {"request": facts})
+
+
+_SERVERS: Final = [load_profile(name) for name in builtin_names()] + [_extreme(value) for value in get_args(Fact)]
+_REFUSALS: Final = {
+    "invalid_request",
+    "unsupported_parameter",
+    "image_not_supported",
+    "audio_not_supported",
+    "file_not_supported",
+    "image_url_not_allowed",
+}
+
+
+@given(_BODY, st.sampled_from(_SERVERS))
+def test_any_body_is_rewritten_or_refused(body: dict[str, Any], served: Profile) -> None:
+    result = _attempt(body, served, MODEL)
+    if isinstance(result, ProxyError):
+        assert result.kind in _REFUSALS
+        return
+    for note in result.notes:
+        note.encode("ascii")
+        assert reason(note, served).done, note
+    header = ", ".join(result.notes)
+    assert len(header) < 8000
+    assert not set(header) & set("\r\n\0")
+    if result.expectation is not None:
+        result.expectation.unmet(["f"], "{}")
+        result.expectation.unmet([], "{}")
+
+
+def test_names_that_clients_choose_do_no_harm_to_a_header() -> None:
+    hostile = {"x-a\r\nset-cookie: b": None, "ü, =": None, **{f"field{n}": 1 for n in range(5000)}}
+    result = rewrite(ask(**hostile), profile({"unknown_fields": "rejected"}))
+    assert len(", ".join(result.notes)) < 8000
+    assert result.notes[0].startswith("nulls=x-a??set-cookie:?b")
+    assert result.notes[-1] == "more=untold"
+    assert set(result.body) == {"model", "messages"}
