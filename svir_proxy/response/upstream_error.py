@@ -78,9 +78,9 @@ class ErrorReader:
             message = f"The server refused the proxy's key (api_key of the backend): {message}"
         elif kind == "upstream_bad_response" and status == 404:
             message = f"{message.rstrip()} (The server has no such path: check the backend's base_url.)"
-        code = said.code if kind == "invalid_request" and said.code and _IDENTIFIER.fullmatch(said.code) else None
-        param = whole_characters(said.param[:_MAX_PARAM]) if said.param else None
-        return ProxyError(kind, message, param=param, code=code)
+        code = self._scrub(said.code or "") if kind == "invalid_request" else ""
+        param = self._scrub((said.param or "")[:_MAX_PARAM])
+        return ProxyError(kind, message, param=param or None, code=code if _IDENTIFIER.fullmatch(code) else None)
 
     def _rule(self, said: UpstreamError, status: int | None) -> str | None:
         for rule in self._rules:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import json
+
 import pytest
 
 from svir_proxy.response.extras import read_extras
@@ -29,6 +31,9 @@ CHUNKS = {
     "of both": ({"citations": ["u"], "choices": [{"matched_stop": 7}]}, {"citations": ["u"], "matched_stop": 7}),
     "choices that are none": ({"choices": {"x": 1}}, {}),
     "a choice that is none": ({"choices": ["x", None]}, {}),
+    "as deep as anybody reads": ({"x": json.loads("[" * 32 + "]" * 32)}, {"x": json.loads("[" * 32 + "]" * 32)}),
+    "deeper, in the chunk": ({"x": json.loads("[" * 33 + "]" * 33), "y": 1}, {"y": 1}),
+    "deeper, in a choice": ({"choices": [{"x": json.loads('{"a":' * 33 + "1" + "}" * 33), "y": 1}]}, {"y": 1}),
     "a list": ([{"x": 1}], {}),
     "null": (None, {}),
 }

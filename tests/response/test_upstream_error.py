@@ -105,6 +105,11 @@ def test_no_secret_leaves(said, expected):
     assert reader().from_finish("error", said).message.startswith(expected)
 
 
+def test_no_secret_leaves_in_other_fields():
+    error = answered(400, {"error": {"message": "bad", "code": KEY, "param": f"key {KEY}"}})
+    assert (error.code, error.param) == (None, "key [key]")
+
+
 @pytest.mark.parametrize(("headers", "message", "expected"), WAITS.values(), ids=WAITS)
 @pytest.mark.parametrize("status", [429, 503])
 def test_waits(status, headers, message, expected):
