@@ -63,8 +63,9 @@ def _python_before(client: Client, cache: Path) -> str:
     folder = cache / f"{client.needs}-{before}-{sys.implementation.cache_tag}"
     if not folder.exists():
         with tempfile.TemporaryDirectory(dir=cache) as made:
-            _run([sys.executable, "-m", "venv", made])
-            _run([f"{made}/bin/python", "-m", "pip", "install", "--quiet", f"{client.needs}=={before}.*"])
+            wanted = f"{client.needs}=={before}.*"
+            _run([sys.executable, "-m", "venv", made], "making an environment")
+            _run([f"{made}/bin/python", "-m", "pip", "install", "--quiet", wanted], f"pip install {wanted}")
             _keep(Path(made), folder)
     return str(folder / "bin" / "python")
 
@@ -82,21 +83,22 @@ def _node(client: Client, cache: Path) -> list[str]:
         with tempfile.TemporaryDirectory(dir=cache) as made:
             for path in packages:
                 shutil.copy(path, made)
-            _run([npm, "ci", "--ignore-scripts", "--no-audit", "--no-fund", "--prefix", made])
+            _run([npm, "ci", "--ignore-scripts", "--no-audit", "--no-fund", "--prefix", made], "npm ci")
             _keep(Path(made), folder)
     for path in sources.glob("*.mjs"):
         shutil.copy(path, folder)
     return [node, str(folder / client.module)]
 
 
-def _run(arguments: Sequence[str]) -> None:
+def _run(arguments: Sequence[str], does: str) -> None:
+    """Runs a step of an installation; Unavailable with the first complaint where it fails."""
     try:
         done = subprocess.run(arguments, capture_output=True, text=True, timeout=PATIENCE, check=False)
     except subprocess.TimeoutExpired:
-        raise Unavailable(f"{' '.join(arguments[1:])} took too long") from None
+        raise Unavailable(f"{does} took longer than {PATIENCE:.0f} s") from None
     if done.returncode:
-        said = (done.stderr or done.stdout).strip().splitlines()
-        raise Unavailable(f"{' '.join(arguments[1:])}: {said[-1] if said else f'exit status {done.returncode}'}")
+        lines = (done.stderr + done.stdout).strip().splitlines() or [f"exit status {done.returncode}"]
+        raise Unavailable(f"{does} failed: {next((line for line in lines if 'error' in line.lower()), lines[-1])}")
 
 
 def _keep(made: Path, folder: Path) -> None:
