@@ -54,6 +54,7 @@ class StreamNormalizer:
     """
 
     __slots__ = (
+        "_clean_end",
         "_document",
         "_errors",
         "_finish",
@@ -86,6 +87,7 @@ class StreamNormalizer:
         self._input = self._sniff
         self._document: list[bytes] = []  # the body so far, while it is or may be one JSON document
         self._size = 0
+        self._clean_end: bool | None = None  # None: the body goes on
         self._parser = SSEParser(limits.event_bytes)
 
     @property
@@ -201,7 +203,10 @@ class StreamNormalizer:
         try:
             payloads = read_payloads(data)
         except ValueError:
-            self._fail(unreadable(f"an event is no JSON: {_excerpt(data)}"))
+            if self._clean_end is not None:
+                self._truncated(self._clean_end)  # half an event
+            else:
+                self._fail(unreadable(f"an event is no JSON: {_excerpt(data)}"))
             return
         for payload in payloads:
             if self._lifecycle.state in OVER:
@@ -227,6 +232,7 @@ class StreamNormalizer:
 
     def _end(self, clean: bool) -> None:
         if self._input == self._stream:
+            self._clean_end = clean
             self._stream(b"\n\n")  # the last event may lack its empty line
             if self._lifecycle.state in OVER:
                 return

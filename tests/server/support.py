@@ -152,7 +152,7 @@ async def proxied(backend: Mapping[str, Any] | None = None, **sections: Any) -> 
     server = RawServer()
     await server.start()
     try:
-        configured = settings(server.url(), backend=backend, **sections)
+        configured = settings(f"http://127.0.0.1:{server.port}/v1", backend=backend, **sections)
         async with running_proxy(configured) as base_url:
             yield Proxied(server, base_url)
     finally:
