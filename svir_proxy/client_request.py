@@ -8,6 +8,7 @@ from typing import Any, Final, Self
 
 import orjson
 
+from svir_proxy.blobs import Blobs
 from svir_proxy.errors import ProxyError
 
 Body = Mapping[str, Any]
@@ -42,6 +43,7 @@ class ClientRequest:
         tool_choice: ``auto``, ``none``, ``required``, ``named``, or None where it said nothing this proxy knows.
         named_tool: The function the client named, or None.
         call_ids: The ids of the calls in the history.
+        blobs: Large payloads of the body, which holds markers in their place; None: it has none.
         part_kinds: Kinds of content beside text: ``image``, ``audio``, ``file``, ``video``.
     """
 
@@ -56,20 +58,22 @@ class ClientRequest:
     named_tool: str | None
     call_ids: frozenset[str]
     part_kinds: frozenset[str]
+    blobs: Blobs | None = None
 
     @classmethod
     def from_json(cls, raw: bytes | bytearray, *, id: str, received: int) -> Self:  # noqa: A002 - the field's name
         """Read a body; raises ProxyError where no server could work with it."""
+        small, blobs = Blobs.lift(raw)
         try:
-            body = orjson.loads(raw)
+            body = orjson.loads(small)
         except orjson.JSONDecodeError as exc:
             raise ProxyError("invalid_json", f"The request body is not valid JSON: {exc}.") from None
         if not isinstance(body, dict):
             raise ProxyError("invalid_json", f"The request body must be a JSON object, not {_name(body)}.")
-        return cls.from_body(body, id=id, received=received)
+        return cls.from_body(body, id=id, received=received, blobs=blobs)
 
     @classmethod
-    def from_body(cls, body: dict[str, Any], *, id: str, received: int) -> Self:  # noqa: A002 - the field's name
+    def from_body(cls, body: dict[str, Any], *, id: str, received: int, blobs: Blobs | None = None) -> Self:  # noqa: A002 - the field's name
         """Read a parsed body; raises ProxyError where no server could work with it."""
         messages = body.get("messages")
         if messages is None:
@@ -111,6 +115,7 @@ class ClientRequest:
             named_tool=named,
             call_ids=frozenset(_call_ids(messages)),
             part_kinds=frozenset(_part_kinds(messages)),
+            blobs=blobs,
         )
 
     def tool_parameters(self) -> dict[str, Mapping[str, Any]]:

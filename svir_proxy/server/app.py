@@ -36,6 +36,7 @@ from svir_proxy.server.http import (
     without_body,
 )
 from svir_proxy.server.learned import Learned
+from svir_proxy.server.remote_images import ImageFetcher
 from svir_proxy.server.request_log import RequestLog
 from svir_proxy.server.upstream import Upstream
 from svir_proxy.settings import Settings
@@ -73,7 +74,8 @@ class Proxy:
         self._transport = transport
         self._gate = Gate(settings)
         self._catalog = Catalog(())
-        self._chat = Chat(settings, self._catalog, Learned())
+        self._images = ImageFetcher()
+        self._chat = Chat(settings, self._catalog, Learned(), self._images)
         self._router = Router(
             [
                 Route("/models", _Endpoint(self._list_models), methods=["GET"]),
@@ -141,10 +143,11 @@ class Proxy:
         await receive()
         upstreams = [Upstream(backend, self._settings.limits, self._transport) for backend in self._settings.backends]
         self._catalog = Catalog(upstreams)
-        self._chat = Chat(self._settings, self._catalog, Learned())
+        self._chat = Chat(self._settings, self._catalog, Learned(), self._images)
         await send({"type": "lifespan.startup.complete"})
         await receive()
         await self._catalog.close()
+        await self._images.close()
         for upstream in upstreams:
             await upstream.close()
         await send({"type": "lifespan.shutdown.complete"})

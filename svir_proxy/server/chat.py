@@ -6,21 +6,20 @@ import asyncio
 import logging
 import time
 import uuid
+from dataclasses import replace
 from typing import Final
 
 from starlette.types import Receive, Scope, Send
 
-from svir_proxy.client_request import Body, ClientRequest
+from svir_proxy.client_request import ClientRequest
 from svir_proxy.errors import ProxyError
-from svir_proxy.request import rewrite_request
-from svir_proxy.request.retry import plan_retry, without_fields
-from svir_proxy.response.normalizer import StreamNormalizer
-from svir_proxy.server.answer import Answer, StreamedAnswer, WholeAnswer
-from svir_proxy.server.catalog import Catalog, Route
+from svir_proxy.server.answer import StreamedAnswer, WholeAnswer
+from svir_proxy.server.catalog import Catalog
 from svir_proxy.server.client_watch import ClientWatch
+from svir_proxy.server.exchange import Exchange
 from svir_proxy.server.http import Headers, header, internal_error, read_body, send_body, stopped
 from svir_proxy.server.learned import Learned
-from svir_proxy.server.reception import Reception, Watch
+from svir_proxy.server.remote_images import ImageFetcher, inline_images
 from svir_proxy.server.request_log import RequestLog
 from svir_proxy.settings import Settings
 
@@ -33,10 +32,11 @@ _MAX_TOLD: Final = 1000
 class Chat:
     """The route. Raises ProxyError for an answer that has not begun, ClientGone where nobody waits for one."""
 
-    def __init__(self, settings: Settings, catalog: Catalog, learned: Learned) -> None:
+    def __init__(self, settings: Settings, catalog: Catalog, learned: Learned, images: ImageFetcher) -> None:
         self._settings = settings
         self._catalog = catalog
         self._learned = learned
+        self._images = images
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send, headers: Headers, log: RequestLog) -> None:
         """Answer one request; *headers* go with the answer, whatever it is."""
@@ -49,6 +49,8 @@ class Chat:
             route = await self._catalog.route(request.model)
             log.backend = route.upstream.name
             headers.append((b"x-svir-backend", route.upstream.name.encode("latin-1")))
+            if "image" in request.part_kinds and route.upstream.backend.remote_images == "inline":
+                request = replace(request, body=await inline_images(request.body, self._images.fetch))
             exchange = Exchange(request, route, self._learned)
             if request.stream:
                 await self._stream(exchange, client, send, headers, log)
@@ -98,66 +100,6 @@ class Chat:
         log.status = 200
         client.release()
         await send_body(send, 200, answer.body(), headers)
-
-
-class Exchange:
-    """One client request and what is asked upstream for it: once, and once more without what was rejected."""
-
-    def __init__(self, request: ClientRequest, route: Route, learned: Learned) -> None:
-        self.request = request
-        self._route = route
-        self._learned = learned
-        known = learned.rejected(route.upstream.name, route.model)
-        rewritten = rewrite_request(request, route.upstream.profile, route.model, known)
-        self._body = rewritten.body
-        self.notes = rewritten.notes
-        """What was changed in the request."""
-        self.asked = "" if route.listed else route.model
-        """The model asked for, where no list has it and any may answer."""
-
-    async def run(self, answer: Answer) -> ProxyError | None:
-        """Fill *answer*; the error where it is not whole."""
-        upstream = self._route.upstream
-        watch = Watch(answer, upstream.backend.timeouts)
-        watch.start()
-        try:
-            error = await self._ask(self._body, answer, watch)
-            if error is None or answer.has_output:
-                return error
-            left_out = plan_retry(self._body, error, upstream.profile)
-            if not left_out:
-                return error
-            self.notes = (*self.notes, *(f"retry.drop={name}" for name in sorted(left_out)))
-            error = await self._ask(without_fields(self._body, left_out), answer, watch)
-            if error is None:
-                self._learned.learn(upstream.name, self._route.model, left_out)
-            return error
-        finally:
-            watch.stop()
-
-    async def _ask(self, body: Body, answer: Answer, watch: Watch) -> ProxyError | None:
-        upstream = self._route.upstream
-        errors = upstream.error_reader(self.request)
-        try:
-            async with asyncio.timeout_at(watch.deadline):
-                response = await upstream.chat(body, self._route.model)
-            if not response.is_success:
-                return await upstream.read_error(response, errors)
-            pushed = upstream.body(response)
-            try:
-                decoder = upstream.decoder(response)
-            except ProxyError:
-                pushed.close()
-                raise
-        except ProxyError as error:
-            return error
-        except TimeoutError:
-            return watch.error()
-        normalizer = StreamNormalizer(
-            self.request, upstream.profile, upstream.normalizer_limits, errors, extras=upstream.backend.expose_extras
-        )
-        reception = Reception(normalizer, answer, watch, decoder, upstream.limits.max_answer_bytes)
-        return await reception.receive(pushed)
 
 
 def check_media_type(scope: Scope) -> None:

@@ -6,12 +6,15 @@ from collections.abc import Sequence
 from typing import ClassVar
 
 from svir_proxy.expectation import Expectation, unfenced
-from svir_proxy.response.events import ContentDelta, Event, Failed, Noted, ToolCallStarted
+from svir_proxy.response.events import ContentDelta, Event, Failed, Finished, RefusalDelta, ToolCallStarted
 from svir_proxy.server.answer import BEGINNING, Answer, Source
 
 
 class HeldAnswer:
-    """Gathers an answer in front of the one that the client gets; meanwhile that one is kept alive."""
+    """Gathers an answer in front of the one that the client gets; meanwhile that one is kept alive.
+
+    Held output is none: a failure after it still has a status of its own.
+    """
 
     gathers: ClassVar[bool] = True
 
@@ -45,19 +48,24 @@ class HeldAnswer:
         text = "".join(event.text for event in self._events if isinstance(event, ContentDelta))
         return unfenced(text) if self._expectation.schema is not None else text
 
+    @property
+    def is_cut(self) -> bool:
+        """Whether the answer was cut short or refused, which asking again does not cure."""
+        return any(
+            isinstance(event, RefusalDelta)
+            or (isinstance(event, Finished) and event.reason in ("length", "content_filter"))
+            for event in self._events
+        )
+
     def unmet(self) -> str | None:
         """Why the answer does not do; None where it does."""
         calls = [event.name for event in self._events if isinstance(event, ToolCallStarted)]
         return self._expectation.unmet(calls, self.text)
 
-    def release(self, note: str | None) -> None:
-        """Let the answer out, with *note* about it."""
+    def release(self) -> None:
+        """Let the answer out."""
         events = self._events
-        if self._expectation.schema is not None:
-            events = _with_text(events, self.text)
-        if note is not None:
-            self._answer.take([Noted(note)])
-        self._answer.take(events)
+        self._answer.take(_with_text(events, self.text) if self._expectation.schema is not None else events)
 
 
 def _with_text(events: list[Event], text: str) -> list[Event]:

@@ -1,33 +1,40 @@
-"""Optional fields that a backend was seen to reject: left out the next time, and tried again after a while."""
+"""What rejections taught about a backend's server: facts that its profile had otherwise, for a while.
+
+Servers are updated and models are swapped behind a name, so nothing is believed for ever.
+"""
 
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Mapping
 from typing import Final
 
 _SECONDS: Final = 3600.0
-"""How long something learned counts: servers are updated, and models are swapped behind a name."""
 _ENTRIES: Final = 1000
+
+Value = str | bool | None
+Facts = Mapping[str, Value]
+"""Values by the dotted path of the profile's fact."""
 
 
 class Learned:
     """What was learned, by backend and model."""
 
     def __init__(self) -> None:
-        self._until: dict[tuple[str, str], dict[str, float]] = {}
+        self._known: dict[tuple[str, str], dict[str, tuple[Value, float]]] = {}
 
-    def rejected(self, backend: str, model: str) -> frozenset[str]:
-        """The fields that *backend* rejects for *model*."""
-        known = self._until.get((backend, model))
+    def facts(self, backend: str, model: str) -> Facts:
+        """What is known of *backend* for *model*."""
+        known = self._known.get((backend, model))
         if not known:
-            return frozenset()
+            return {}
         now = asyncio.get_running_loop().time()
-        return frozenset(name for name, until in known.items() if until > now)
+        return {path: value for path, (value, until) in known.items() if until > now}
 
-    def learn(self, backend: str, model: str, fields: frozenset[str]) -> None:
-        """Without *fields* the request was taken."""
-        known = self._until.pop((backend, model), {})
-        if len(self._until) >= _ENTRIES:
-            self._until.pop(next(iter(self._until)))
+    def learn(self, backend: str, model: str, facts: Facts) -> None:
+        """With *facts* the request was taken."""
+        known = self._known.pop((backend, model), {})
+        if len(self._known) >= _ENTRIES:
+            self._known.pop(next(iter(self._known)))
         until = asyncio.get_running_loop().time() + _SECONDS
-        self._until[backend, model] = known | dict.fromkeys(fields, until)
+        self._known[backend, model] = known | {path: (value, until) for path, value in facts.items()}

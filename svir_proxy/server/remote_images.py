@@ -54,7 +54,7 @@ class ImageFetcher:
 
     def __init__(self, resolve: Resolve | None = None, transport: httpx.AsyncBaseTransport | None = None) -> None:
         self._resolve = resolve or _addresses
-        self._transport = transport or httpx.AsyncHTTPTransport(trust_env=False, retries=0)
+        self._transport = transport  # made when it is first needed: most configurations never do
 
     async def fetch(self, url: str) -> str:
         """The image at *url* as a data URL; raises ProxyError where it may not or cannot be had."""
@@ -68,7 +68,8 @@ class ImageFetcher:
 
     async def close(self) -> None:
         """Close all connections."""
-        await self._transport.aclose()
+        if self._transport is not None:
+            await self._transport.aclose()
 
     async def _follow(self, url: str) -> str:
         at = url
@@ -108,6 +109,8 @@ class ImageFetcher:
                 "timeout": {"connect": 5.0, "read": _SECONDS, "write": 5.0, "pool": None},
             },
         )
+        if self._transport is None:
+            self._transport = httpx.AsyncHTTPTransport(trust_env=False)
         return await self._transport.handle_async_request(request)
 
 

@@ -12,6 +12,7 @@ from urllib.parse import quote, urlencode
 
 import httpx
 
+from svir_proxy.blobs import Blobs
 from svir_proxy.client_request import Body, ClientRequest
 from svir_proxy.errors import ProxyError
 from svir_proxy.response.json_text import dumps
@@ -22,6 +23,8 @@ from svir_proxy.server.transport import BODY, Decoder, UpstreamBody, UpstreamTra
 from svir_proxy.settings import Backend, LimitSettings
 
 _ACCEPT: Final = {"accept": "application/json, text/event-stream", "accept-encoding": "identity"}
+_PIECE: Final = 256 * 1024
+"""Bytes of a large payload that are copied at a time."""
 _LIST_SECONDS: Final = 10.0
 """How long a model list may take."""
 _SECRET_LENGTH: Final = 8
@@ -76,13 +79,22 @@ class Upstream:
         """Reads this backend's errors for *request*."""
         return ErrorReader(request, self.profile.errors, self._secrets)
 
-    async def chat(self, body: Body, model: str) -> httpx.Response:
+    async def chat(self, body: Body, model: str, blobs: Blobs | None = None) -> httpx.Response:
         """Send a chat request; the response comes with its head, whatever its status. The caller closes it.
 
-        Only connecting has a limit of time of its own. Raises ProxyError where there is no response.
+        *blobs* are the payloads that markers in *body* stand for. Only connecting has a limit of time of its own.
+        Raises ProxyError where there is no response.
         """
         url = self._chat_url or self._url(self._chat_path.replace("{model}", quote(model, safe="")))
-        request = httpx.Request("POST", url, headers=self._post_headers, content=dumps(body))
+        content = dumps(body)
+        if blobs is None:
+            request = httpx.Request("POST", url, headers=self._post_headers, content=content)
+        else:
+            pieces = blobs.fill(content)
+            length = str(sum(map(len, pieces)))
+            request = httpx.Request("POST", url, headers=self._post_headers, content=_streamed(pieces))
+            request.headers["content-length"] = length
+            request.headers.pop("transfer-encoding", None)
         return await self._send(request)
 
     async def list_models(self) -> tuple[int, bytes]:
@@ -146,6 +158,12 @@ class Upstream:
                         )
         finally:
             await response.aclose()
+
+
+async def _streamed(pieces: list[bytes | memoryview]) -> AsyncIterator[bytes]:
+    for piece in pieces:
+        for start in range(0, len(piece), _PIECE):
+            yield bytes(piece[start : start + _PIECE])
 
 
 def _ssl_context(backend: Backend) -> ssl.SSLContext | None:

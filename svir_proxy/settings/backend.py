@@ -9,6 +9,7 @@ from typing import Annotated, Any, Final, Literal, Self
 from pydantic import AfterValidator, Field, SecretStr, ValidationInfo, field_validator, model_validator
 
 from svir_proxy.profiles import Profile, ProfileError, builtin_names, load_profile
+from svir_proxy.profiles.loader import merge
 from svir_proxy.settings.base_url import normalize_base_url
 from svir_proxy.settings.fields import KeyFile, Name, OptionalKey, PemFile, Seconds, Section
 from svir_proxy.settings.problems import Problem, in_words, join, several, suggest, unknown_key
@@ -19,6 +20,9 @@ _MANAGED: Final = frozenset(
     {"host", "connection", "content-length", "content-type", "transfer-encoding", "accept-encoding", "te", "upgrade"}
 )
 """Headers that the proxy sets itself; another value would break the request."""
+
+
+_REMOTE_IMAGES: Final = {"reject": "rejected", "pass": "kept"}
 
 
 class Timeouts(Section):
@@ -112,8 +116,10 @@ class Backend(Section):
 
     @cached_property
     def loaded_profile(self) -> Profile:
-        """The profile with this backend's overrides."""
-        return load_profile(self.profile, self.overrides)
+        """The profile with what this backend says otherwise."""
+        fact = _REMOTE_IMAGES.get(self.remote_images or "")
+        said = {"request": {"remote_images": fact}} if fact is not None else {}
+        return load_profile(self.profile, merge(said, self.overrides))
 
 
 def repeated_names(backends: list[Any]) -> list[Problem]:

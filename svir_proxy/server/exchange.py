@@ -1,0 +1,143 @@
+"""One client request and what is asked upstream for it: rarely more than once, never after any output.
+
+Asked again is a request that was rejected for something an answer can do without, rewritten with what the rejection
+taught; and one whose answer was held because the server does not see to a demand, and does not meet it.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from typing import Final
+
+from svir_proxy.client_request import Body, ClientRequest
+from svir_proxy.errors import ProxyError
+from svir_proxy.expectation import Expectation
+from svir_proxy.request import UpstreamRequest, rewrite_request
+from svir_proxy.request.correct import correct
+from svir_proxy.request.retry import apply_learned, learn_from
+from svir_proxy.response.events import Noted
+from svir_proxy.response.normalizer import StreamNormalizer
+from svir_proxy.server.answer import Answer
+from svir_proxy.server.catalog import Route
+from svir_proxy.server.held_answer import HeldAnswer
+from svir_proxy.server.learned import Facts, Learned
+from svir_proxy.server.reception import Reception, Watch
+
+_OPTIONAL: Final = "request.optional_fields."
+
+
+class Exchange:
+    """One request on its way to one backend; raises ProxyError where it cannot go."""
+
+    def __init__(self, request: ClientRequest, route: Route, learned: Learned) -> None:
+        self.request = request
+        self._route = route
+        self._upstream = route.upstream
+        self._learned = learned
+        self._profile = apply_learned(route.upstream.profile, learned.facts(route.upstream.name, route.model))
+        self._rewritten = rewrite_request(request, self._profile, route.model)
+        self._retries: tuple[str, ...] = ()
+        self.asked = "" if route.listed else route.model
+        """The model asked for, where no list has it and any may answer."""
+
+    @property
+    def notes(self) -> tuple[str, ...]:
+        """What was changed in the request."""
+        return (*self._rewritten.notes, *self._retries)
+
+    async def run(self, answer: Answer) -> ProxyError | None:
+        """Fill *answer*; the error where it is not whole."""
+        watch = Watch(answer, self._upstream.backend.timeouts)
+        watch.start()
+        try:
+            if self._rewritten.expectation is None:
+                return await self._ask_and_learn(answer, watch)
+            return await self._ask_until_met(self._rewritten.expectation, answer, watch)
+        finally:
+            watch.stop()
+
+    async def _ask_and_learn(self, answer: Answer, watch: Watch) -> ProxyError | None:
+        """Ask, and once more where the rejection teaches how to."""
+        error = await self._ask(self._rewritten.body, answer, watch)
+        if error is None or answer.has_output:
+            return error
+        news = learn_from(error, self._rewritten.body, self._profile)
+        again = self._rewrite(news)
+        if again is None or again.body == self._rewritten.body:
+            return error
+        self._rewritten = again
+        self._retries = tuple(_retry_note(path) for path in sorted(news))
+        error = await self._ask(again.body, answer, watch)
+        if error is None:
+            self._learned.learn(self._upstream.name, self._route.model, news)
+        return error
+
+    def _rewrite(self, news: Facts) -> UpstreamRequest | None:
+        """The request rewritten with what was learned; None where that leads nowhere."""
+        if not news:
+            return None
+        self._profile = apply_learned(self._profile, news)
+        try:
+            return rewrite_request(self.request, self._profile, self._route.model)
+        except ProxyError:
+            return None  # the server's own words say more than a refusal that is derived from them
+
+    async def _ask_until_met(self, expectation: Expectation, answer: Answer, watch: Watch) -> ProxyError | None:
+        """Hold the answer until it is known to be what was demanded; ask once more where it is not."""
+        held = HeldAnswer(answer, expectation)
+        error = await self._ask_and_learn(held, watch)
+        if error is not None:
+            return error
+        problem = held.unmet()
+        if problem is not None and not held.is_cut:
+            body = correct(
+                self._rewritten.body, expectation, self.request, self._profile, problem=problem, said=held.text
+            )
+            self._retries = (*self._retries, f"{expectation.fact}=asked_again")
+            second = HeldAnswer(answer, expectation)
+            if await self._ask(body, second, watch) is None:
+                held, problem = second, second.unmet()
+        if problem is not None and self._upstream.backend.strict:
+            demand = expectation.fact.partition(".")[0]
+            return ProxyError(
+                "unsupported_parameter",
+                f"The model did not do what {demand} demands: {problem}. {self._profile.server} does not"
+                " enforce it, and the backend is strict.",
+                param=demand,
+            )
+        if problem is not None:
+            answer.take([Noted(f"{expectation.fact}=unmet")])
+        held.release()
+        return None
+
+    async def _ask(self, body: Body, answer: Answer, watch: Watch) -> ProxyError | None:
+        """Ask once; the error where there is no whole answer."""
+        upstream = self._upstream
+        errors = upstream.error_reader(self.request)
+        try:
+            async with asyncio.timeout_at(watch.deadline):
+                response = await upstream.chat(body, self._route.model, self.request.blobs)
+            if not response.is_success:
+                return await upstream.read_error(response, errors)
+            pushed = upstream.body(response)
+            try:
+                decoder = upstream.decoder(response)
+            except ProxyError:
+                pushed.close()
+                raise
+        except ProxyError as error:
+            return error
+        except TimeoutError:
+            return watch.error()
+        normalizer = StreamNormalizer(
+            self.request, self._profile, upstream.normalizer_limits, errors, extras=upstream.backend.expose_extras
+        )
+        reception = Reception(normalizer, answer, watch, decoder, upstream.limits.max_answer_bytes)
+        return await reception.receive(pushed)
+
+
+def _retry_note(path: str) -> str:
+    """How a second try is told, by the fact that was learned."""
+    if path.startswith(_OPTIONAL):
+        return f"retry.drop={path.removeprefix(_OPTIONAL)}"
+    return f"retry={path.removeprefix('request.')}"
