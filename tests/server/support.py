@@ -175,7 +175,11 @@ class Client:
         if receive_buffer is not None:
             sock.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, receive_buffer)
         sock.setblocking(False)
-        await asyncio.get_running_loop().sock_connect(sock, (url.host, url.port))
+        try:
+            await asyncio.get_running_loop().sock_connect(sock, (url.host, url.port))
+        except BaseException:
+            sock.close()
+            raise
         return cls(*await asyncio.open_connection(sock=sock, limit=receive_buffer or 2**16))
 
     async def ask(self, body: Any, path: str = "/v1/chat/completions", method: str = "POST", **headers: str) -> None:

@@ -2,41 +2,53 @@
 
 from __future__ import annotations
 
+from typing import Final
+
 import pytest
 
-from svir_proxy.server.learned import Learned
+from svir_proxy.server.learned import Facts, Learned
 from tests.server.conftest import Clock
+
+USER: Final[Facts] = {"request.optional_fields.user": "rejected"}
+SEED: Final[Facts] = {"request.optional_fields.seed": "rejected"}
 
 
 async def test_it_counts_for_this_backend_and_model() -> None:
     learned = Learned()
-    learned.learn("b", "m", frozenset({"user"}))
-    learned.learn("b", "m", frozenset({"seed"}))
-    assert learned.rejected("b", "m") == {"user", "seed"}
-    assert learned.rejected("b", "other") == learned.rejected("other", "m") == frozenset()
+    learned.learn("b", "m", USER)
+    learned.learn("b", "m", SEED)
+    assert learned.facts("b", "m") == {**USER, **SEED}
+    assert learned.facts("b", "other") == learned.facts("other", "m") == {}
 
 
-async def test_each_field_is_tried_again_after_an_hour(clock: Clock) -> None:
+async def test_what_was_learned_last_counts() -> None:
     learned = Learned()
-    learned.learn("b", "m", frozenset({"user"}))
+    learned.learn("b", "m", USER)
+    learned.learn("b", "m", {name: None for name in USER})
+    assert learned.facts("b", "m") == dict.fromkeys(USER)
+
+
+async def test_each_fact_is_doubted_after_an_hour(clock: Clock) -> None:
+    learned = Learned()
+    learned.learn("b", "m", USER)
     clock.advance(3000)
-    learned.learn("b", "m", frozenset({"seed"}))
+    learned.learn("b", "m", SEED)
     clock.advance(700)
-    assert learned.rejected("b", "m") == {"seed"}
+    assert learned.facts("b", "m") == SEED
     clock.advance(3000)
-    assert learned.rejected("b", "m") == frozenset()
-    learned.learn("b", "m", frozenset({"user"}))
-    assert learned.rejected("b", "m") == {"user"}
+    assert learned.facts("b", "m") == {}
+    learned.learn("b", "m", USER)
+    assert learned.facts("b", "m") == USER
 
 
 @pytest.mark.parametrize("again", [False, True], ids=["forgotten", "kept, being in use"])
 async def test_clients_that_name_thousands_of_models_push_out_what_is_oldest(again) -> None:
     learned = Learned()
     for number in range(1000):
-        learned.learn("b", str(number), frozenset({"user"}))
+        learned.learn("b", str(number), USER)
     if again:
-        learned.learn("b", "0", frozenset({"seed"}))
-    learned.learn("b", "one more", frozenset({"user"}))
-    assert learned.rejected("b", "0") == ({"user", "seed"} if again else frozenset())
-    assert learned.rejected("b", "1") == (frozenset() if again else {"user"})
-    assert learned.rejected("b", "999") == {"user"}
+        learned.learn("b", "0", SEED)
+    learned.learn("b", "one more", USER)
+    assert learned.facts("b", "0") == ({**USER, **SEED} if again else {})
+    assert learned.facts("b", "1") == ({} if again else USER)
+    assert learned.facts("b", "999") == USER
