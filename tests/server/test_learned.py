@@ -24,7 +24,7 @@ async def test_it_counts_for_this_backend_and_model() -> None:
 async def test_what_was_learned_last_counts() -> None:
     learned = Learned()
     learned.learn("b", "m", USER)
-    learned.learn("b", "m", {name: None for name in USER})
+    learned.learn("b", "m", dict.fromkeys(USER))
     assert learned.facts("b", "m") == dict.fromkeys(USER)
 
 
