@@ -95,6 +95,7 @@ class Exchange:
             )
             self._retries = (*self._retries, f"{expectation.fact}=asked_again")
             second = HeldAnswer(answer, expectation)
+            watch.restart()
             if await self._ask(body, second, watch) is None:
                 held, problem = second, second.unmet()
         if problem is not None and self._upstream.backend.strict:

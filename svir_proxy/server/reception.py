@@ -57,6 +57,11 @@ class Watch:
         self._has_output = True
         self._deadline = self._loop.time() + self._timeouts.idle
 
+    def restart(self) -> None:
+        """The server is asked once more after output of its own: it may read the prompt again."""
+        self._has_output = False
+        self._deadline = self._loop.time() + self._timeouts.first_output
+
     def pause(self) -> None:
         """The client holds the answer back: the server's time stands still."""
         if self._paused_at is None:
@@ -75,7 +80,8 @@ class Watch:
             if not self.over.done():
                 self.over.set_result(self.error())
             return
-        due = self._answer.tick(now)
+        # No longer than the shorter limit, which may come to count from any moment on.
+        due = min(self._answer.tick(now), now + min(self._timeouts.idle, self._timeouts.first_output))
         if self._paused_at is None:
             due = min(due, self._deadline)
         self._timer = self._loop.call_at(max(due, now + 0.001), self._tick)

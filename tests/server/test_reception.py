@@ -23,8 +23,6 @@ from tests.server.transport.raw_server import soon, until
 
 pytestmark = pytest.mark.usefixtures("leaves_nothing")
 
-TIMEOUTS: Final = Timeouts(first_output=600, idle=300)
-
 
 class Body:
     """A body that the test feeds."""
@@ -51,12 +49,14 @@ class Body:
 class Setup:
     """A reception under way."""
 
-    def __init__(self, *, whole: bool = False, encoding: str = "", max_bytes: int = 1000, **request: Any) -> None:
+    def __init__(
+        self, *, whole: bool = False, encoding: str = "", max_bytes: int = 1000, idle: float = 300, **request: Any
+    ) -> None:
         self.wire, self.body = Wire(), Body()
         asked = client_request(**request)
         streaming = StreamingSettings(commit_after=5, keepalive=10)
         self.answer = WholeAnswer(asked) if whole else StreamedAnswer(asked, self.wire.send, list, streaming)
-        self.watch = Watch(self.answer, TIMEOUTS)
+        self.watch = Watch(self.answer, Timeouts(first_output=600, idle=idle))
         decoder = content_decoder(httpx.Headers({"content-encoding": encoding}), max_bytes=None)
         normalizer = StreamNormalizer(asked, load_profile("generic"))
         self.reception = Reception(normalizer, self.answer, self.watch, decoder, max_bytes)
@@ -169,6 +169,32 @@ async def test_silence_between_outputs(clock: Clock) -> None:
     assert error.kind == "upstream_timeout"
     assert "300 s (timeouts.idle" in error.message
     assert setup.body.told == ["close"]
+
+
+@pytest.mark.parametrize("whole", [False, True])
+async def test_a_short_limit_is_kept_to_the_second(whole, clock: Clock) -> None:
+    setup = Setup(whole=whole, idle=4)
+    await setup.feed(text("a"))
+    await setup.silence(clock, 3)
+    await setup.feed(text("b"))
+    await setup.silence(clock, 3.9)
+    assert not setup.running.done()
+    await setup.silence(clock, 0.2)
+    error = await setup.result()
+    assert error is not None
+    assert "4 s (timeouts.idle" in error.message
+
+
+async def test_a_server_that_is_asked_again_may_take_its_time_again(clock: Clock) -> None:
+    setup = Setup(idle=4)
+    await setup.feed(text("a"))
+    setup.watch.restart()
+    await setup.silence(clock, 599)
+    assert not setup.running.done()
+    await setup.silence(clock, 2)
+    error = await setup.result()
+    assert error is not None
+    assert "600 s (timeouts.first_output" in error.message
 
 
 async def test_a_call_that_is_held_back_is_progress(clock: Clock) -> None:
