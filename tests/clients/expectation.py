@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Final
 
 from tests.clients.job import RESULTS
 from tests.clients.scenarios import SCENARIOS
@@ -13,19 +13,23 @@ if TYPE_CHECKING:
     from tests.clients.run import Seen
 
 
+_EARLY: Final = {"late": ("failed", 502), "late-context": ("context", 400)}
+"""What a late error is to a plain request, which sees it before any output: the kind, and the status."""
+
+
 def expectation(client: Client, surface: str, name: str) -> dict[str, Any]:
     """Fields of the outcome, `error` for the exception's class, and `requests`; those not named may be anything."""
     scenario, plain = SCENARIOS[name], surface.endswith("plain")
     different = client.different(surface, name)
     tries = different.pop("tries", client.tries)
-    # A late error reaches a plain request before any output: with a status, and worth another try.
-    early = plain and scenario.error == "late"
-    kind = "failed" if early else scenario.error
+    kind, curable, sees = scenario.error, scenario.curable, scenario.sees
+    if plain and kind in _EARLY:
+        kind, status = _EARLY[kind]
+        curable, sees = kind == "failed", {**sees, "status": status, "text": ""}
     return {
-        **scenario.sees,
-        **({"status": 502, "text": ""} if early else {}),
+        **sees,
         "error": kind and client.errors[kind],
-        "requests": tries if scenario.curable or early else scenario.asks,
+        "requests": tries if curable else scenario.asks,
         **different,
     }
 

@@ -87,12 +87,13 @@ class Runs:
         async with AsyncExitStack() as stack:
             requests = stack.enter_context(_requests_counted())
             scripted = await stack.enter_async_context(_proxy(self._upstream.base_url, PROFILE))
+            hasty = await stack.enter_async_context(_proxy(self._upstream.base_url, PROFILE, commit_after=1e-9))
             live = self._live and await stack.enter_async_context(_proxy(self._live, "llama-cpp"))
-            jobs = [
-                _job(client, surface, scenario, base_url)
-                for surface, scenario in jobs_of(client)
-                if (base_url := live if SCENARIOS[scenario].live else scripted)
-            ]
+            jobs = []
+            for surface, scenario in jobs_of(client):
+                row = SCENARIOS[scenario]
+                if base_url := live if row.live else hasty if row.hasty else scripted:
+                    jobs.append(_job(client, surface, scenario, base_url))
             outcomes = await self._do(client, arguments, jobs)
         return {
             job.id: Seen(outcomes[job.id], requests[job.id], _received(self._upstream.script.get(job.model)))
@@ -123,8 +124,8 @@ class Runs:
         return outcomes
 
 
-def _proxy(base_url: str, profile: str) -> AbstractAsyncContextManager[str]:
-    return running_proxy(settings_for(base_url, profile, auth={"keys": [KEY]}))
+def _proxy(base_url: str, profile: str, **streaming: float) -> AbstractAsyncContextManager[str]:
+    return running_proxy(settings_for(base_url, profile, auth={"keys": [KEY]}, streaming=streaming))
 
 
 def _job(client: Client, surface: str, scenario: str, base_url: str) -> Job:

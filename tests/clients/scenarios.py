@@ -34,6 +34,7 @@ class Scenario:
         asks: Requests of a client that does what it is told, without those that ask again.
         wrong_key: The client shows a key that the proxy does not know.
         reconnects: The proxy asks once more on a new connection, since the first may only have grown old.
+        hasty: The proxy begins its streams at once, as it does when a server is silent for long.
     """
 
     upstream: Callable[[], Answer] | str
@@ -44,6 +45,7 @@ class Scenario:
     asks: int = 1
     wrong_key: bool = False
     reconnects: bool = False
+    hasty: bool = False
 
     @property
     def live(self) -> bool:
@@ -69,9 +71,9 @@ def _error(status: int, code: str | None, message: str) -> dict[str, Any]:
     return {"status": status, "code": code, "message": message}
 
 
-def _late(code: str, message: str) -> dict[str, Any]:
-    """After output: no status is left, the text stays."""
-    return {"text": SAID, "status": None, "code": code, "message": message}
+def _late(code: str, message: str, text: str = SAID) -> dict[str, Any]:
+    """After the stream began: no status is left, the text stays."""
+    return {"text": text, "status": None, "code": code, "message": message}
 
 
 SCENARIOS: Final[dict[str, Scenario]] = {
@@ -145,6 +147,18 @@ SCENARIOS: Final[dict[str, Scenario]] = {
     "late-error": Scenario(answers.late_error, sees=_late("upstream_failed", "the slot was lost"), error="late"),
     "late-cut": Scenario(answers.late_cut, sees=_late("stream_truncated", "broke the connection"), error="late"),
     "late-end": Scenario(answers.late_end, sees=_late("stream_truncated", "without a finish reason"), error="late"),
+    # ------------------------------------------------------------- after a silence: the stream has begun, empty
+    "hasty-text": Scenario(answers.plain, sees=_answered(), hasty=True),
+    "hasty-call": Scenario(answers.one_call, "tools", _answered(calls=[OSLO]), asks=2, hasty=True),
+    "hasty-context": Scenario(
+        answers.context,
+        sees=_late("context_length_exceeded", "maximum context length", text=""),
+        error="late-context",
+        hasty=True,
+    ),
+    "hasty-failed": Scenario(
+        answers.html, sees=_late("upstream_failed", "Internal Server Error", text=""), error="late", hasty=True
+    ),
     # ------------------------------------------------------------- a real server
     "live-text": Scenario("answer", sees=_said("It rains in Oslo, seven degrees.")),
     "live-reasoning": Scenario("think", sees=_said("Take a coat.", reasoning="Rain is likely.\n")),

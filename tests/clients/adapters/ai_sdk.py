@@ -20,6 +20,7 @@ CLIENT = Client(
         "unavailable": "AI_RetryError",
         "timeout": "AI_RetryError",
         "late": "Object",
+        "late-context": "Object",
     },
     differs={"*/proxy-key": {"requests": 3}},  # it does not read x-should-retry
     lacks=("object-call",),

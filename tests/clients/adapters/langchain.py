@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Final
 
 from tests.clients.client import Client
 from tests.clients.job import OBJECT, RESULTS, SCHEMA, TIRED, TOOLS, Job, Outcome, serve
 
 if TYPE_CHECKING:
     from langchain_core.messages import AIMessage
+
+_CONTEXT: Final = (
+    'it looks for "prompt is too long" in an error, and for "exceeds the context window" once the stream began'
+)
 
 CLIENT = Client(
     name="langchain-openai",
@@ -25,10 +29,11 @@ CLIENT = Client(
         "unavailable": "OpenAIAPIError",
         "timeout": "OpenAIAPIError",
         "late": "APIError",
+        "late-context": "OpenAIAPIContextOverflowError",
     },
     # It has no place for reasoning.
     differs={"*reasoning*": {"reasoning": ""}, "*/call-reasoned": {"reasoning": ""}, "*/live-call": {"reasoning": ""}},
-    pending={"*/context": 'it looks for "prompt is too long" in the message; the proxy\'s words are others'},
+    pending={"*context": _CONTEXT},
 )
 
 _METHODS: dict[str, Any] = {"object": "json_schema", "object-call": "function_calling"}

@@ -9,9 +9,8 @@ from tests.clients.client import Client
 from tests.clients.job import OBJECT, RESULTS, SCHEMA, TIRED, TOOLS, Job, Outcome, serve
 
 _NOTHING: Final[dict[str, Any]] = {"finish": None, "usage": None}
-_CONTEXT: Final = (
-    'it looks for "this model\'s maximum context length is" or "prompt is too long"; the proxy\'s words are others'
-)
+_LATE: Final[dict[str, Any]] = {"error": "MidStreamFallbackError", "status": 500}
+_CONTEXT: Final = """it looks for "this model's maximum context length is" or "prompt is too long\""""
 
 CLIENT = Client(
     name="litellm",
@@ -28,15 +27,21 @@ CLIENT = Client(
         "unavailable": "ServiceUnavailableError",
         "timeout": "Timeout",
         "late": "MidStreamFallbackError",
+        "late-context": "ContextWindowExceededError",
     },
     differs={
         "*": {"code": ...},  # in the message at best
         "hosted_vllm*": {"tries": 1},
         "hosted_vllm*/recovers": {"error": "ServiceUnavailableError", "requests": 1, "text": "", **_NOTHING},
-        "openai/late-*": {"status": 500},  # of its own making
-        "hosted_vllm/late-*": {"status": 500},
+        # What it makes of an error in a stream.
+        "openai/late-*": _LATE,
+        "openai/hasty-failed": _LATE,
+        "openai/hasty-context": {"status": 400},
+        "hosted_vllm/late-*": _LATE,
+        "hosted_vllm/hasty-failed": _LATE,
+        "hosted_vllm/hasty-context": _LATE,
     },
-    pending={"*/context": _CONTEXT},
+    pending={"*/context": _CONTEXT, "openai*/hasty-context": _CONTEXT, "*-plain/hasty-context": _CONTEXT},
     lacks=("object-call",),
 )
 

@@ -20,6 +20,7 @@ CLIENT = Client(
         "unavailable": "InternalServerError",
         "timeout": "InternalServerError",
         "late": "APIError",
+        "late-context": "APIError",
     },
     # The helper keeps the last piece only of a key it does not know.
     differs={

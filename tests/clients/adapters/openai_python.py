@@ -27,6 +27,7 @@ CLIENT = Client(
         "unavailable": "InternalServerError",
         "timeout": "InternalServerError",
         "late": "APIError",
+        "late-context": "APIError",
     },
     differs={"helper/length": {"error": "LengthFinishReasonError", "finish": None, "usage": None}},  # it wants to parse
     lacks=("object-call",),

@@ -23,8 +23,9 @@ CLIENT = Client(
         "unavailable": "ModelUnavailableError",
         "timeout": "ModelServerError",
         "late": "ModelAPIError",
+        "late-context": "ModelContextWindowExceededError",
     },
-    differs={"*/object-call": {"finish": "tool_call"}},
+    differs={"*/object-call": {"finish": "tool_call"}, "*/hasty-context": {"status": 400}},
 )
 
 
