@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable, Sequence
-from typing import ClassVar, Final, Protocol
+from typing import Final, Protocol
 
 from starlette.types import Send
 
@@ -44,10 +44,13 @@ class Source(Protocol):
 class Answer(Protocol):
     """Where the events of an answer go."""
 
-    has_output: bool
-    """Whether any output came: after that nothing can be asked again."""
-    gathers: ClassVar[bool]
-    """Whether all of it is held in memory until it is whole."""
+    @property
+    def has_output(self) -> bool:
+        """Whether any output came: after that nothing can be asked again."""
+
+    @property
+    def gathers(self) -> bool:
+        """Whether all of it is held in memory until it is whole."""
 
     def take(self, events: Sequence[Event]) -> None:
         """Take the next events. A failure among them is the caller's to tell."""
@@ -82,7 +85,7 @@ class StreamedAnswer:
     *head* gives the headers beside those of a stream, asked for when it begins. *asked*: see `Notes.note_model`.
     """
 
-    gathers: ClassVar[bool] = False
+    gathers = False
 
     def __init__(
         self,
@@ -190,7 +193,7 @@ class StreamedAnswer:
 class WholeAnswer:
     """An answer as one ``chat.completion``; the client sees nothing before it is whole."""
 
-    gathers: ClassVar[bool] = True
+    gathers = True
 
     def __init__(self, request: ClientRequest, asked: str = "") -> None:
         self._folder = CompletionFolder(request)

@@ -13,7 +13,7 @@ from starlette.types import Receive, Scope, Send
 
 from svir_proxy.client_request import ClientRequest
 from svir_proxy.errors import ProxyError
-from svir_proxy.server.answer import StreamedAnswer, WholeAnswer
+from svir_proxy.server.answer import Answer, StreamedAnswer, WholeAnswer
 from svir_proxy.server.catalog import Catalog
 from svir_proxy.server.client_watch import ClientWatch
 from svir_proxy.server.exchange import Exchange
@@ -21,6 +21,7 @@ from svir_proxy.server.http import Headers, header, internal_error, read_body, s
 from svir_proxy.server.learned import Learned
 from svir_proxy.server.remote_images import ImageFetcher, inline_images
 from svir_proxy.server.request_log import RequestLog
+from svir_proxy.server.transcript import Transcript
 from svir_proxy.settings import Settings
 
 _LOGGER: Final = logging.getLogger("svir_proxy")
@@ -65,7 +66,7 @@ class Chat:
 
         answer = StreamedAnswer(exchange.request, send, head, self._settings.streaming, exchange.asked)
         try:
-            log.error = await exchange.run(answer)
+            log.error = await self._run(exchange, answer, log)
         except asyncio.CancelledError:
             if client.gone:
                 answer.abandon()
@@ -88,11 +89,20 @@ class Chat:
         client.release()
         await answer.end()
 
+    async def _run(self, exchange: Exchange, answer: Answer, log: RequestLog) -> ProxyError | None:
+        if not self._settings.logging.show_prompts:
+            return await exchange.run(answer)
+        transcript = Transcript(exchange.request, answer)
+        try:
+            return await exchange.run(transcript)
+        finally:
+            transcript.write(log.id)
+
     async def _whole(
         self, exchange: Exchange, client: ClientWatch, send: Send, headers: Headers, log: RequestLog
     ) -> None:
         answer = WholeAnswer(exchange.request, exchange.asked)
-        log.error = await exchange.run(answer)
+        log.error = await self._run(exchange, answer, log)
         log.notes = (*exchange.notes, *answer.notes)
         headers += _told(log.notes)
         if log.error is not None:

@@ -12,7 +12,8 @@ from svir_proxy.errors import ProxyError
 from svir_proxy.server.http import header
 from svir_proxy.settings import Settings
 
-_OPEN_PATHS: Final = frozenset({"/healthz", "/readyz"})
+OPEN_PATHS: Final = frozenset({"/healthz", "/readyz"})
+"""What a probe asks, under whatever name it has for the proxy; the answers hold nothing that is secret."""
 
 
 class Gate:
@@ -24,8 +25,10 @@ class Gate:
 
     def enter(self, scope: Scope) -> str | None:
         """The name of the key that was shown; None where the proxy is open."""
+        if scope["path"] in OPEN_PATHS:
+            return None
         self._check_host(scope)
-        if not self._keys or scope["path"] in _OPEN_PATHS:
+        if not self._keys:
             return None
         return self._check_key(scope)
 

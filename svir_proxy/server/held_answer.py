@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import ClassVar
 
 from svir_proxy.expectation import Expectation, unfenced
 from svir_proxy.response.events import ContentDelta, Event, Failed, Finished, RefusalDelta, ToolCallStarted
@@ -16,7 +15,7 @@ class HeldAnswer:
     Held output is none: a failure after it still has a status of its own.
     """
 
-    gathers: ClassVar[bool] = True
+    gathers = True
 
     def __init__(self, answer: Answer, expectation: Expectation) -> None:
         self._answer = answer

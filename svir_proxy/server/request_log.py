@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 from typing import Final
 
 from svir_proxy.errors import ProxyError
+from svir_proxy.server.gate import OPEN_PATHS
 
 LOGGER: Final = logging.getLogger("svir_proxy.requests")
 _LONGEST: Final = 300
@@ -34,7 +35,7 @@ class RequestLog:
         """Write the line."""
         # A stream that failed has the status 200; its error has the one that it would have had before.
         worst = self.status if self.error is None else max(self.status, self.error.status)
-        level = logging.WARNING if worst >= 500 else logging.INFO
+        level = logging.WARNING if worst >= 500 else logging.DEBUG if self.path in OPEN_PATHS else logging.INFO
         if not LOGGER.isEnabledFor(level):
             return
         told: dict[str, object] = {

@@ -1,235 +1,216 @@
-"""What is asked of a server, how often, and what comes of it."""
+"""What is asked upstream for one request: with what a rejection taught, and until a demand is met."""
 
 from __future__ import annotations
 
-import asyncio
 import json
-from collections.abc import AsyncIterator
-from typing import Any, Final
+from collections.abc import Callable
+from typing import Any
 
 import httpx
 import pytest
 
-from svir_proxy.errors import ProxyError
-from svir_proxy.server.answer import WholeAnswer
-from svir_proxy.server.catalog import Route
-from svir_proxy.server.exchange import Exchange
-from svir_proxy.server.learned import Learned
-from svir_proxy.server.upstream import Upstream
-from svir_proxy.settings import Backend, LimitSettings
-from tests.server.conftest import Clock
-from tests.server.support import COMPLETION, DONE, FINISH, client_request, event, text
-from tests.server.transport.raw_server import soon, until
+from tests.server.support import CHAT, serving, settings
 
-pytestmark = pytest.mark.usefixtures("leaves_nothing")
-
-TOOLS: Final = [{"type": "function", "function": {"name": "f", "parameters": {"type": "object"}}}]
-REQUIRED: Final = {"tools": TOOLS, "tool_choice": "required"}
-IGNORES_REQUIRED: Final = {"request": {"tool_choice": {"required": "ignored"}}}
-CALLED: Final = {"tool_calls": [{"id": "c", "type": "function", "function": {"name": "f", "arguments": "{}"}}]}
+SSE = {"content-type": "text/event-stream"}
+TOOLS = [
+    {"type": "function", "function": {"name": name, "parameters": {"type": "object", "properties": {"id": {}}}}}
+    for name in ("look", "wait")
+]
+SCHEMA = {"type": "object", "properties": {"a": {"type": "integer"}}, "required": ["a"]}
+DEMANDED_CALL = CHAT | {"tools": TOOLS, "tool_choice": "required"}
+DEMANDED_JSON = CHAT | {"response_format": {"type": "json_schema", "json_schema": {"name": "x", "schema": SCHEMA}}}
+IGNORES = {
+    "tool_choice": {"required": "ignored", "named": "ignored"},
+    "response_format": {"json_object": "ignored", "json_schema": "ignored"},
+}
 
 
-def completion(message: dict[str, Any], reason: str = "stop") -> httpx.Response:
-    choice = {"index": 0, "message": {"role": "assistant", **message}, "finish_reason": reason}
-    return httpx.Response(200, json={**COMPLETION, "choices": [choice]})
+def said(content: str, reason: str = "stop", **delta: Any) -> bytes:
+    chunks = [{"content": content, **delta}, {}]
+    events = [
+        {
+            "id": "c",
+            "model": "m",
+            "choices": [{"index": 0, "delta": part, "finish_reason": reason if not part else None}],
+        }
+        for part in chunks
+    ]
+    return b"".join(b"data: " + json.dumps(event).encode() + b"\n\n" for event in events) + b"data: [DONE]\n\n"
 
 
-def rejection(message: str, status: int = 400) -> httpx.Response:
-    return httpx.Response(status, json={"error": {"message": message}})
+def called(name: str) -> bytes:
+    call = {"index": 0, "id": "c1", "type": "function", "function": {"name": name, "arguments": '{"id": 1}'}}
+    return said("", "tool_calls", tool_calls=[call])
 
 
-class Asked:
-    """One request to a server that gives *answers* in order."""
+class Upstream:
+    """Gives its answers in order, the last one again and again, and keeps what it was asked."""
 
-    def __init__(
-        self,
-        *answers: httpx.Response,
-        learned: Learned | None = None,
-        backend: dict[str, Any] | None = None,
-        **body: Any,
-    ) -> None:
+    def __init__(self, *answers: bytes | httpx.Response) -> None:
         self._answers = list(answers)
-        self.bodies: list[Any] = []
-        values = {"name": "b", "base_url": "http://server", **(backend or {})}
-        self.upstream = Upstream(
-            Backend.model_validate(values), LimitSettings(), httpx.MockTransport(self._answer_next)
-        )
-        self.request = client_request(**body)
-        self.answer = WholeAnswer(self.request)
-        self.exchange = Exchange(self.request, Route(self.upstream, "m"), learned or Learned())
+        self.asked: list[dict[str, Any]] = []
 
-    def _answer_next(self, request: httpx.Request) -> httpx.Response:
-        self.bodies.append(json.loads(request.content))
-        return self._answers.pop(0)
-
-    async def run(self) -> ProxyError | None:
-        error = await soon(self.exchange.run(self.answer))
-        assert self._answers == [], "every answer was asked for"
-        return error
-
-    @property
-    def message(self) -> Any:
-        return json.loads(self.answer.body())["choices"][0]["message"]
-
-    @property
-    def notes(self) -> list[str]:
-        return [*self.exchange.notes, *self.answer.notes]
+    def __call__(self, request: httpx.Request) -> httpx.Response:
+        self.asked.append(json.loads(request.content))
+        answer = self._answers.pop(0) if len(self._answers) > 1 else self._answers[0]
+        if isinstance(answer, httpx.Response):
+            return httpx.Response(answer.status_code, headers=answer.headers, content=answer.content)
+        return httpx.Response(200, headers=SSE, content=answer)
 
 
-async def test_asked_once() -> None:
-    asked = Asked(httpx.Response(200, json=COMPLETION))
-    assert await asked.run() is None
-    assert asked.message["content"] == "one two"
-    assert asked.bodies == [{"model": "m", "messages": [{"role": "user", "content": "hi"}]}]
+async def ask(
+    upstream: Callable[[httpx.Request], httpx.Response], body: dict[str, Any], facts: dict[str, Any], **backend: Any
+) -> httpx.Response:
+    configured = settings(backend={"overrides": {"request": facts}, **backend})
+    async with serving(configured, upstream) as client:
+        return await client.post("/v1/chat/completions", json=body)
+
+
+def rewrites(response: httpx.Response) -> list[str]:
+    return response.headers.get("x-svir-rewrites", "").split(", ")
+
+
+@pytest.mark.parametrize("stream", [False, True])
+@pytest.mark.parametrize(
+    ("body", "answers", "times", "unmet", "text"),
+    [
+        pytest.param(DEMANDED_CALL, [called("look")], 1, False, "look", id="called at once"),
+        pytest.param(DEMANDED_CALL, [said("Hello!"), called("wait")], 2, False, "wait", id="called when asked again"),
+        pytest.param(DEMANDED_CALL, [said("Hello!"), said("No.")], 2, True, "No.", id="never called"),
+        pytest.param(DEMANDED_CALL, [said("Hel", "length")], 1, True, "Hel", id="a cut answer is not asked for again"),
+        pytest.param(DEMANDED_CALL, [said("Hello!"), httpx.Response(500)], 2, True, "Hello!", id="the repeat fails"),
+        pytest.param(DEMANDED_JSON, [said('{"a": 1}')], 1, False, '{"a": 1}', id="JSON at once"),
+        pytest.param(DEMANDED_JSON, [said('```json\n{"a": 1}\n```')], 1, False, '{"a": 1}', id="JSON in a fence"),
+        pytest.param(DEMANDED_JSON, [said('Sure: {"a": 1}')], 1, False, '{"a": 1}', id="JSON behind prose"),
+        pytest.param(DEMANDED_JSON, [said('{"a": "x"}'), said('{"a": 2}')], 2, False, '{"a": 2}', id="another type"),
+        pytest.param(
+            DEMANDED_JSON, [said("A table."), said("Still a table.")], 2, True, "Still a table.", id="no JSON"
+        ),
+        pytest.param(
+            CHAT | {"response_format": {"type": "json_object"}}, [said("[1]"), said("{}")], 2, False, "{}", id="a list"
+        ),
+    ],
+)
+async def test_a_demand_is_met_or_told(
+    body: dict[str, Any], answers: list[Any], *, times: int, unmet: bool, text: str, stream: bool
+) -> None:
+    upstream = Upstream(*answers)
+    response = await ask(upstream, body | {"stream": stream}, IGNORES)
+    assert response.status_code == 200
+    assert text in response.text.replace('\\"', '"')
+    assert len(upstream.asked) == times
+    assert any(note.endswith("=unmet") for note in rewrites(response)) is unmet
+    assert any(note.endswith("=asked_again") for note in rewrites(response)) is (times > 1)
+
+
+async def test_the_repeat_says_what_was_wrong() -> None:
+    upstream = Upstream(said('{"a": "x"}'), said('{"a": 2}'))
+    await ask(upstream, DEMANDED_JSON, IGNORES)
+    *_, answer, correction = upstream.asked[1]["messages"]
+    assert answer == {"role": "assistant", "content": '{"a": "x"}'}
+    assert correction["role"] == "user"
+    assert "at /a: 'x' is not of type 'integer'" in correction["content"]
+
+
+async def test_the_repeat_is_held_to_a_schema_where_the_server_keeps_one() -> None:
+    facts = {"tool_choice": {"required": "ignored"}, "response_format": {"json_schema": "kept"}}
+    upstream = Upstream(said("Hello!"), said('{"name": "look", "arguments": {"id": 7}}'))
+    response = await ask(upstream, DEMANDED_CALL, facts)
+    forms = upstream.asked[1]["response_format"]["json_schema"]["schema"]["anyOf"]
+    assert [form["properties"]["name"]["const"] for form in forms] == ["look", "wait"]
+    assert "tools" not in upstream.asked[1]
+    (choice,) = response.json()["choices"]
+    assert choice["finish_reason"] == "tool_calls"
+    assert choice["message"]["tool_calls"][0]["function"] == {"name": "look", "arguments": '{"id": 7}'}
+
+
+async def test_a_named_call_is_of_that_function_and_finishes_with_stop() -> None:
+    upstream = Upstream(called("look"))
+    choice = {"type": "function", "function": {"name": "look"}}
+    response = await ask(upstream, CHAT | {"tools": TOOLS, "tool_choice": choice}, IGNORES)
+    assert [tool["function"]["name"] for tool in upstream.asked[0]["tools"]] == ["look"]
+    assert response.json()["choices"][0]["finish_reason"] == "stop"
+
+
+@pytest.mark.parametrize("body", [DEMANDED_CALL, DEMANDED_JSON])
+async def test_a_strict_backend_refuses_what_was_not_met(body: dict[str, Any]) -> None:
+    response = await ask(Upstream(said("No.")), body, IGNORES, strict=True)
+    error = response.json()["error"]
+    assert (response.status_code, error["code"]) == (400, "unsupported_parameter")
+    assert error["param"] in ("tool_choice", "response_format")
+
+
+async def test_held_output_is_none_so_that_a_failure_keeps_its_status() -> None:
+    cut = said("Hel").partition(b"\n\n")[0] + b"\n\n"
+    response = await ask(Upstream(cut), DEMANDED_CALL | {"stream": True}, IGNORES)
+    assert (response.status_code, response.json()["error"]["code"]) == (502, "stream_truncated")
+
+
+async def test_a_server_that_keeps_the_demand_is_asked_once_and_nothing_is_held() -> None:
+    upstream = Upstream(said("Hello!"))
+    response = await ask(upstream, DEMANDED_CALL, {"tool_choice": {"required": "kept"}})
+    assert len(upstream.asked) == 1
+    assert not any("tool_choice" in note for note in rewrites(response))
+
+
+def rejected(message: str, **more: Any) -> httpx.Response:
+    return httpx.Response(400, json={"error": {"message": message, **more}})
 
 
 @pytest.mark.parametrize(
-    ("answer", "kind"),
+    ("extra", "error", "note", "gone"),
     [
-        (rejection("no", 500), "upstream_failed"),
-        (rejection("no such model: m", 404), "model_not_found"),
-        (httpx.Response(200, content=b"<html>"), "upstream_bad_response"),
-        (httpx.Response(204), "stream_truncated"),
-        (httpx.Response(302, headers={"location": "http://elsewhere"}), "upstream_bad_response"),
-        (httpx.Response(200, content=b"x", headers={"content-encoding": "identity, br"}), "upstream_bad_response"),
+        ({"seed": 1}, rejected("Unknown field", param="seed"), "retry.drop=seed", lambda body: "seed" not in body),
+        (
+            {"messages": [{"role": "user", "content": "a"}, {"role": "system", "content": "b"}]},
+            rejected("System message must be at the beginning."),
+            "retry=late_system",
+            lambda body: [message["role"] for message in body["messages"]] == ["system", "user"],
+        ),
+        (
+            {"max_completion_tokens": 5},
+            rejected(
+                "Unsupported parameter: 'max_tokens' is not supported with this model. Use 'max_completion_tokens'."
+            ),
+            "retry=max_tokens_field",
+            lambda body: body.get("max_completion_tokens") == 5,
+        ),
     ],
 )
-async def test_failures_are_results(answer: httpx.Response, kind: str) -> None:
-    asked = Asked(answer, user="u")
-    error = await asked.run()
-    assert error is not None
-    assert error.kind == kind
+async def test_a_rejection_teaches_a_fact_that_the_next_request_knows(
+    extra: dict[str, Any], error: httpx.Response, note: str, gone: Callable[[dict[str, Any]], bool]
+) -> None:
+    upstream = Upstream(error, said("Hello!"))
+    async with serving(settings(), upstream) as client:
+        first = await client.post("/v1/chat/completions", json=CHAT | extra)
+        second = await client.post("/v1/chat/completions", json=CHAT | extra)
+    assert (first.status_code, second.status_code) == (200, 200)
+    assert note in rewrites(first)
+    assert note not in rewrites(second)
+    assert len(upstream.asked) == 3
+    assert all(map(gone, upstream.asked[1:]))
 
 
-async def test_what_a_rejection_teaches_holds_for_the_next_request() -> None:
-    learned = Learned()
-    first = Asked(rejection("unknown field 'user'"), completion({"content": "x"}), learned=learned, user="u", seed=1)
-    assert await first.run() is None
-    assert ["user" in body for body in first.bodies] == [True, False]
-    assert all("seed" in body for body in first.bodies)
-    assert "retry.drop=user" in first.notes
-    second = Asked(completion({"content": "x"}), learned=learned, user="u")
-    assert await second.run() is None
-    assert "user" not in second.bodies[0]
-    assert "drop=user" in second.notes
+@pytest.mark.parametrize(
+    "error",
+    [
+        rejected("This model's maximum context length is 8 tokens."),
+        rejected("temperature must be in [0, 2], got 5.0.", param="temperature"),
+        httpx.Response(401, json={"error": "Unauthorized"}),
+        httpx.Response(500, json={"error": "crashed"}),
+        httpx.Response(429, json={"error": "slow down"}),
+    ],
+)
+async def test_an_error_about_something_else_is_not_asked_again(error: httpx.Response) -> None:
+    upstream = Upstream(error)
+    response = await ask(upstream, CHAT | {"seed": 1, "temperature": 5}, {})
+    assert len(upstream.asked) == 1
+    assert response.status_code >= 400
 
 
-async def test_a_second_rejection_ends_it_and_teaches_nothing() -> None:
-    learned = Learned()
-    asked = Asked(
-        rejection("unknown field 'user'"), rejection("unknown field 'seed'"), learned=learned, user="u", seed=1
-    )
-    error = await asked.run()
-    assert error is not None
-    assert "'seed'" in error.message
-    assert learned.facts("b", "m") == {}
-
-
-async def test_nothing_is_asked_again_after_output() -> None:
-    late = event({"error": {"message": "unknown field 'user'", "code": 400}})
-    asked = Asked(httpx.Response(200, content=text("a") + late), user="u")
-    error = await asked.run()
-    assert error is not None
-    assert error.status == 400
-
-
-async def test_a_demand_that_is_met_at_once() -> None:
-    asked = Asked(completion(CALLED, "tool_calls"), backend={"overrides": IGNORES_REQUIRED}, **REQUIRED)
-    assert await asked.run() is None
-    assert asked.message["tool_calls"][0]["function"]["name"] == "f"
-    assert not [note for note in asked.notes if "unmet" in note or "again" in note]
-
-
-async def test_a_demand_that_is_met_when_asked_again() -> None:
-    asked = Asked(
-        completion({"content": "I would rather not."}),
-        completion(CALLED, "tool_calls"),
-        backend={"overrides": IGNORES_REQUIRED},
-        **REQUIRED,
-    )
-    assert await asked.run() is None
-    assert asked.message["tool_calls"][0]["function"]["name"] == "f"
-    assert asked.message["content"] is None, "nothing is left of the first answer"
-    assert "tool_choice.required=asked_again" in asked.notes
-    assert {"role": "assistant", "content": "I would rather not."} in asked.bodies[1]["messages"]
-
-
-@pytest.mark.parametrize("strict", [False, True])
-async def test_a_demand_that_is_not_met(strict) -> None:
-    backend = {"overrides": IGNORES_REQUIRED, "strict": strict}
-    asked = Asked(completion({"content": "no"}), completion({"content": "still no"}), backend=backend, **REQUIRED)
-    error = await asked.run()
-    if strict:
-        assert error is not None
-        assert (error.kind, error.param) == ("unsupported_parameter", "tool_choice")
-        assert not asked.answer.has_output
-    else:
-        assert error is None
-        assert asked.message["content"] == "still no"
-        assert "tool_choice.required=unmet" in asked.notes
-
-
-async def test_a_repeat_that_fails_leaves_the_first_answer() -> None:
-    asked = Asked(
-        completion({"content": "first"}), rejection("no", 500), backend={"overrides": IGNORES_REQUIRED}, **REQUIRED
-    )
-    assert await asked.run() is None
-    assert asked.message["content"] == "first"
-    assert "tool_choice.required=unmet" in asked.notes
-
-
-async def test_an_answer_that_was_cut_short_is_not_asked_for_again() -> None:
-    asked = Asked(completion({"content": "I wo"}, "length"), backend={"overrides": IGNORES_REQUIRED}, **REQUIRED)
-    assert await asked.run() is None
-    assert asked.message["content"] == "I wo"
-
-
-async def test_a_held_answer_that_fails_keeps_its_status() -> None:
-    broken = httpx.Response(200, content=text("some output") + event({"error": {"message": "died"}}))
-    asked = Asked(broken, backend={"overrides": IGNORES_REQUIRED}, **REQUIRED)
-    error = await asked.run()
-    assert error is not None
-    assert error.kind == "upstream_failed"
-    assert not asked.answer.has_output
-
-
-class Slow(httpx.AsyncByteStream):
-    """A body that waits for the test before its last part."""
-
-    def __init__(self) -> None:
-        self.go_on = asyncio.Event()
-        self.waits = False
-
-    async def __aiter__(self) -> AsyncIterator[bytes]:
-        yield text("no")
-        self.waits = True
-        await self.go_on.wait()
-        yield FINISH + DONE
-
-
-async def test_a_repeat_has_the_whole_time_again(clock: Clock) -> None:
-    first, second = Slow(), Slow()
-    backend = {"overrides": IGNORES_REQUIRED, "timeouts": {"first_output": 60, "idle": 5}}
-    asked = Asked(httpx.Response(200, stream=first), httpx.Response(200, stream=second), backend=backend, **REQUIRED)
-    running = asyncio.create_task(asked.run())
-    await until(lambda: first.waits)
-    clock.advance(4)
-    first.go_on.set()
-    await until(lambda: second.waits)
-    clock.advance(4)
-    second.go_on.set()
-    assert await soon(running) is None
-    assert "tool_choice.required=unmet" in asked.notes
-
-
-@pytest.mark.parametrize(("listed", "asked"), [(True, ""), (False, "m")])
-async def test_who_is_asked_for(listed, asked: str) -> None:
-    upstream = Asked().upstream
-    assert Exchange(client_request(), Route(upstream, "m", listed), Learned()).asked == asked
-
-
-async def test_a_request_that_cannot_go_there_is_refused_at_once() -> None:
-    parts = [{"type": "image_url", "image_url": {"url": "data:image/png;base64,AA=="}}]
-    with pytest.raises(ProxyError) as caught:
-        Asked(backend={"overrides": {"request": {"images": "rejected"}}}, messages=[{"role": "user", "content": parts}])
-    assert caught.value.kind == "image_not_supported"
+async def test_what_did_not_help_is_not_learned() -> None:
+    upstream = Upstream(rejected("Unknown field", param="seed"))
+    async with serving(settings(), upstream) as client:
+        for _ in range(2):
+            await client.post("/v1/chat/completions", json=CHAT | {"seed": 1})
+    assert ["seed" in body for body in upstream.asked] == [True, False, True, False]

@@ -40,15 +40,21 @@ def test_only_what_an_operator_should_see_is_a_warning(
     assert record.getMessage() == f"GET /models {status}"
 
 
+def test_a_probe_that_is_answered_is_no_news(caplog: pytest.LogCaptureFixture) -> None:
+    assert written(caplog, RequestLog("r", "GET", "/healthz", status=200)) == []
+    (record,) = written(caplog, RequestLog("r", "GET", "/readyz", status=503))
+    assert record.levelno == logging.WARNING
+
+
 def test_what_is_told(caplog: pytest.LogCaptureFixture) -> None:
-    plain, full = RequestLog("r", "GET", "/healthz", status=200), RequestLog("r", "POST", "/chat/completions")
+    plain, full = RequestLog("r", "GET", "/models", status=200), RequestLog("r", "POST", "/chat/completions")
     full.key, full.model, full.backend, full.stream, full.status = "ana", "m", "local", True, 200
     full.notes, full.error = ("a=b", "c=d"), LATE
     written(caplog, plain)
     records = written(caplog, full)
     told = [{name: value for name, value in record.told.items() if name != "ms"} for record in records]
     assert told == [
-        {"request_id": "r", "method": "GET", "path": "/healthz", "status": 200},
+        {"request_id": "r", "method": "GET", "path": "/models", "status": 200},
         {
             "request_id": "r",
             "method": "POST",

@@ -1,0 +1,59 @@
+"""What was asked and answered, word for word: only where ``logging.show_prompts`` is on, and marked as such."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Sequence
+from typing import Final
+
+from svir_proxy.client_request import ClientRequest
+from svir_proxy.response.completion import CompletionFolder
+from svir_proxy.response.events import Event
+from svir_proxy.response.json_text import dumps
+from svir_proxy.server.answer import Answer, Source
+
+_LOGGER: Final = logging.getLogger("svir_proxy.prompts")
+_LONGEST: Final = 20_000
+"""Characters of a request or of an answer that are logged."""
+
+
+class Transcript:
+    """An answer that is written down on its way into another one."""
+
+    def __init__(self, request: ClientRequest, answer: Answer) -> None:
+        self._request = request
+        self._answer = answer
+        self._folder = CompletionFolder(request)
+        self.gathers = answer.gathers
+
+    @property
+    def has_output(self) -> bool:
+        """Whether any output came."""
+        return self._answer.has_output
+
+    def take(self, events: Sequence[Event]) -> None:
+        """Write *events* down and hand them on."""
+        for event in events:
+            self._folder.feed(event)
+        self._answer.take(events)
+
+    def tick(self, now: float) -> float:
+        """As the answer has it."""
+        return self._answer.tick(now)
+
+    def begin_source(self, source: Source) -> None:
+        """As the answer has it."""
+        self._answer.begin_source(source)
+
+    def end_source(self) -> None:
+        """As the answer has it."""
+        self._answer.end_source()
+
+    def write(self, request_id: str) -> None:
+        """Log both sides."""
+        told = {
+            "request_id": request_id,
+            "request": dumps(dict(self._request.body)).decode()[:_LONGEST],
+            "answer": dumps(self._folder.completion()).decode()[:_LONGEST],
+        }
+        _LOGGER.info("prompt and answer (logging.show_prompts)", extra={"told": told})
