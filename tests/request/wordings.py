@@ -194,6 +194,8 @@ NOTHING: Final[dict[str, Case]] = {
         ("Mistral, order", _openai("Expected last role User or Tool for serving but got assistant"), [user(), ASSISTANT], {}, 400),
         ("a role of nobody", _openai("messages[0].role: unknown variant `bot`, expected one of `system`, `user`, `assistant`"), [{"role": "bot", "content": "a"}], {}, 400),
         ("LM Studio, template", {"error": 'Error rendering prompt with jinja template: "Unknown test: sequence".'}, [], {}, 400),
+        ("an answer's format, in neutral words", _openai("There is something with 'response_format'."), [], {"response_format": OBJECT}, 400),
+        ("a stream, in neutral words", _openai("There is something with 'stream'."), [], {"stream": True}, 400),
         # about a demand, which no answer could do without
         ("OpenAI, stop", _openai("Unsupported parameter: 'stop' is not supported with this model.", "stop", "unsupported_parameter"), [], {"stop": "X"}, 400),
         ("a grammar", _openai("Unknown parameter: 'grammar'.", "grammar"), [], {"grammar": "root ::= 'a'"}, 400),

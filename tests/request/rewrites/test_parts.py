@@ -51,7 +51,7 @@ def test_parts_that_a_server_cannot_take(path: str, part: dict[str, Any], kind: 
 
 
 def test_inline_images_are_not_remote() -> None:
-    assert outcome(ask(user([IMAGE])), {"remote_images": "rejected"}) == SENT
+    assert outcome(ask(user("a"), user([5, IMAGE])), {"remote_images": "rejected"}) == SENT
 
 
 @pytest.mark.parametrize("fact", ["ignored", "rejected"])
@@ -71,8 +71,9 @@ def test_inline_images_are_not_remote() -> None:
 )
 def test_a_text_file_goes_as_text(part: dict[str, Any], text: str, fact: str) -> None:
     question = {"type": "text", "text": "What is it?"}
-    result = outcome(ask(user("before"), user([part, question])), {"files": fact})
-    assert result.changes == {"messages": [user("before"), user([{"type": "text", "text": text}, question])]}
+    result = outcome(ask(user("before"), user([question]), user([5, part, question])), {"files": fact})
+    turned = user([5, {"type": "text", "text": text}, question])
+    assert result.changes == {"messages": [user("before"), user([question]), turned]}
     assert result.notes == ["file=text"]
 
 
