@@ -34,6 +34,7 @@ _TABLE: Final[tuple[tuple[str, str | None, str], ...]] = (
     (r"history\.call_ids=.+", "request.call_ids", "call ids go in the form the server takes"),
     (r"tool\.name=.+", "request.tool_message_name", "a result names its function, or does not, as the server wants it"),
     (r"history=nulls_dropped", None, "keys that are null in the history are left out: they say nothing"),
+    (r"history\.extra_content=restored", None, "what the server demands back with its earlier calls is put back"),
     (r"history=leftovers_dropped", None, "what a client library left in the history is left out"),
     (r"content=flattened", "request.content_parts", "text parts go as one string"),
     (r"content=empty_string", "request.null_content", "a message without content gets an empty one"),

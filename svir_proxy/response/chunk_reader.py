@@ -240,6 +240,7 @@ class ChunkReader:
                 name if isinstance(name, str) else "",
                 arguments or "",
                 whole=is_value or position is not None,
+                extra=call.get("extra_content"),
             )
         )
 

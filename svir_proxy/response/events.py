@@ -120,6 +120,7 @@ class ToolCallPiece:
         name: A piece of the name, ``""`` where it sent none.
         arguments: A piece of the arguments, ``""`` where it sent none.
         whole: The arguments came as one JSON value and are complete.
+        extra: What the server demands back with the call (Gemini's ``extra_content``); None: nothing.
     """
 
     index: int | None
@@ -127,6 +128,7 @@ class ToolCallPiece:
     name: str
     arguments: str
     whole: bool = False
+    extra: Any = None
 
 
 @dataclass(frozen=True, slots=True)

@@ -66,6 +66,7 @@ class StreamNormalizer:
         "_read",
         "_reader",
         "_size",
+        "call_extras",
     )
 
     def __init__(
@@ -81,7 +82,9 @@ class StreamNormalizer:
         self._errors = errors or ErrorReader(request, profile.errors)
         self._lifecycle = Lifecycle()
         self._finish = Finish(self._lifecycle.feed, named_tool=request.named_tool)
-        self._head = build_stages(request, profile, limits, self._finish.feed)
+        self.call_extras: dict[str, Any] = {}
+        """What the server demands back with its calls, by their ids."""
+        self._head = build_stages(request, profile, limits, self._finish.feed, self.call_extras)
         self._reader = ChunkReader(request, self._errors, self._head, self._fail)
         self._read = self._read_with_extras if extras else self._reader.read
         self._input = self._sniff
@@ -292,7 +295,9 @@ class StreamNormalizer:
             self._head(Failed(error))
 
 
-def build_stages(request: ClientRequest, profile: Profile, limits: Limits, sink: Sink) -> Sink:
+def build_stages(
+    request: ClientRequest, profile: Profile, limits: Limits, sink: Sink, call_extras: dict[str, Any] | None = None
+) -> Sink:
     """The stages one answer needs, the last one feeding *sink*; returns where the first one is fed."""
     sink = ToolCalls(
         sink,
@@ -301,6 +306,7 @@ def build_stages(request: ClientRequest, profile: Profile, limits: Limits, sink:
         seed=request.id,
         limit=limits.held_characters,
         forbidden=request.tool_choice == "none",
+        extras=call_extras,
     ).feed
     if request.tool_names and request.tool_choice != "none" and profile.response.text_calls:
         sink = TextCalls(sink, request.tool_parameters(), limits.held_characters).feed

@@ -14,6 +14,7 @@ from starlette.types import Receive, Scope, Send
 from svir_proxy.client_request import ClientRequest
 from svir_proxy.errors import ProxyError
 from svir_proxy.server.answer import Answer, StreamedAnswer, WholeAnswer
+from svir_proxy.server.call_memory import CallMemory
 from svir_proxy.server.catalog import Catalog
 from svir_proxy.server.client_watch import ClientWatch
 from svir_proxy.server.exchange import Exchange
@@ -38,6 +39,7 @@ class Chat:
         self._catalog = catalog
         self._learned = learned
         self._images = images
+        self._calls = CallMemory()
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send, headers: Headers, log: RequestLog) -> None:
         """Answer one request; *headers* go with the answer, whatever it is."""
@@ -52,7 +54,7 @@ class Chat:
             headers.append((b"x-svir-backend", route.upstream.name.encode("latin-1")))
             if "image" in request.part_kinds and route.upstream.backend.remote_images == "inline":
                 request = replace(request, body=await inline_images(request.body, self._images.fetch))
-            exchange = Exchange(request, route, self._learned)
+            exchange = Exchange(request, route, self._learned, self._calls)
             if request.stream:
                 await self._stream(exchange, client, send, headers, log)
             else:

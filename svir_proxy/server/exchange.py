@@ -7,6 +7,7 @@ taught; and one whose answer was held because the server does not see to a deman
 from __future__ import annotations
 
 import asyncio
+from dataclasses import replace
 from typing import Final
 
 from svir_proxy.client_request import Body, ClientRequest
@@ -18,6 +19,7 @@ from svir_proxy.request.retry import apply_learned, learn_from
 from svir_proxy.response.events import Noted
 from svir_proxy.response.normalizer import StreamNormalizer
 from svir_proxy.server.answer import Answer
+from svir_proxy.server.call_memory import CallMemory
 from svir_proxy.server.catalog import Route
 from svir_proxy.server.held_answer import HeldAnswer
 from svir_proxy.server.learned import Facts, Learned
@@ -29,13 +31,16 @@ _OPTIONAL: Final = "request.optional_fields."
 class Exchange:
     """One request on its way to one backend; raises ProxyError where it cannot go."""
 
-    def __init__(self, request: ClientRequest, route: Route, learned: Learned) -> None:
-        self.request = request
+    def __init__(self, request: ClientRequest, route: Route, learned: Learned, calls: CallMemory) -> None:
+        body = calls.restore(route.upstream.name, request.body)
+        self._restored = () if body is request.body else ("history.extra_content=restored",)
+        self.request = request if body is request.body else replace(request, body=body)
         self._route = route
         self._upstream = route.upstream
         self._learned = learned
+        self._calls = calls
         self._profile = apply_learned(route.upstream.profile, learned.facts(route.upstream.name, route.model))
-        self._rewritten = rewrite_request(request, self._profile, route.model)
+        self._rewritten = rewrite_request(self.request, self._profile, route.model)
         self._retries: tuple[str, ...] = ()
         self.asked = "" if route.listed else route.model
         """The model asked for, where no list has it and any may answer."""
@@ -43,7 +48,7 @@ class Exchange:
     @property
     def notes(self) -> tuple[str, ...]:
         """What was changed in the request."""
-        return (*self._rewritten.notes, *self._retries)
+        return (*self._restored, *self._rewritten.notes, *self._retries)
 
     async def run(self, answer: Answer) -> ProxyError | None:
         """Fill *answer*; the error where it is not whole."""
@@ -134,7 +139,10 @@ class Exchange:
             self.request, self._profile, upstream.normalizer_limits, errors, extras=upstream.backend.expose_extras
         )
         reception = Reception(normalizer, answer, watch, decoder, upstream.limits.max_answer_bytes)
-        return await reception.receive(pushed)
+        error_met = await reception.receive(pushed)
+        if normalizer.call_extras:
+            self._calls.keep(upstream.name, normalizer.call_extras)
+        return error_met
 
 
 def _retry_note(path: str) -> str:

@@ -7,7 +7,7 @@ no longer be told from a repetition.
 from __future__ import annotations
 
 from collections.abc import Collection
-from typing import Final
+from typing import Any, Final
 
 from svir_proxy.response.json_scan import JsonScan
 from svir_proxy.response.json_text import loads
@@ -68,12 +68,14 @@ class Call:
 
     __slots__ = (
         *("_digest", "_kept", "_pieces", "_scan", "_sent"),
-        *("id", "is_again", "name", "name_over", "number", "size", "whole"),
+        *("extra", "id", "is_again", "name", "name_over", "number", "size", "whole"),
     )
 
     def __init__(self, tools: Collection[str]) -> None:
         self.number = -1
         self.id = ""
+        self.extra: Any = None
+        """What the server demands back with the call."""
         self.name = CallName(tools)
         self.is_again = False
         """It began with the name of the call before it, and nothing else to tell it from that."""

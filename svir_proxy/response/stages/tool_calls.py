@@ -11,7 +11,7 @@ they arrive. A name is certain when it is a listed tool and no other listed tool
 from __future__ import annotations
 
 from collections.abc import Collection
-from typing import Final
+from typing import Any, Final
 
 from svir_proxy.errors import ProxyError
 from svir_proxy.response.events import (
@@ -45,10 +45,11 @@ class ToolCalls:
         limit: Characters that may be held: arguments that wait, and what is remembered of every call. Beyond it the
             answer fails.
         forbidden: The request's ``tool_choice`` is ``none``: calls are passed on all the same, and noted.
+        extras: Gets what the server demands back with each call, by the call's id.
     """
 
     __slots__ = (
-        *("_by_id", "_by_index", "_calls", "_cut", "_forbidden", "_head", "_held"),
+        *("_by_id", "_by_index", "_calls", "_cut", "_extras", "_forbidden", "_head", "_held"),
         *("_limit", "_noted", "_seed", "_sink", "_started", "_taken", "_tool_names"),
     )
 
@@ -61,12 +62,14 @@ class ToolCalls:
         seed: str,
         limit: int,
         forbidden: bool = False,
+        extras: dict[str, Any] | None = None,
     ) -> None:
         self._sink = sink
         self._tool_names = frozenset(tool_names)
         self._taken = set(taken_ids)
         self._seed = seed
         self._forbidden = forbidden
+        self._extras = {} if extras is None else extras
         self._calls: list[Call] = []
         self._by_index: dict[int, Call] = {}
         self._by_id: dict[str, Call] = {}
@@ -110,6 +113,8 @@ class ToolCalls:
             call.id = piece.id
             self._by_id[piece.id] = call
             self._held += len(piece.id)
+        if piece.extra is not None:
+            call.extra = piece.extra
         self._add_name(call, piece)
         if piece.arguments:
             self._add_arguments(call, piece.arguments)
@@ -210,6 +215,8 @@ class ToolCalls:
             while identity in self._taken:
                 identity += "_"
         self._taken.add(identity)
+        if call.extra is not None:
+            self._extras[identity] = call.extra
         name = call.name.text
         if self._forbidden:
             self._note("tool_choice.none=called")
