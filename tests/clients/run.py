@@ -10,7 +10,7 @@ from contextlib import AsyncExitStack, contextmanager
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final
 
-from tests.clients.environments import ROOT, Unavailable, command, environment
+from tests.clients.environments import ROOT, command, environment
 from tests.clients.job import Job, plan_of
 from tests.clients.scenarios import SCENARIOS
 from tests.support.proxy import running_proxy, settings_for
@@ -68,17 +68,17 @@ class Runs:
         self._live = live
         self._cache = cache
         self._folder = folder
-        self._done: dict[str, dict[str, Seen] | Unavailable] = {}
+        self._done: dict[str, dict[str, Seen] | Exception] = {}
 
     async def of(self, client: Client) -> dict[str, Seen]:
-        """What one client saw, by job; Unavailable where it cannot run."""
+        """What one client saw, by job; Unavailable where it cannot run, AssertionError where its process failed."""
         if client.name not in self._done:
             try:
                 self._done[client.name] = await self._run(client)
-            except Unavailable as reason:
+            except Exception as reason:  # noqa: BLE001 -- kept, so that a client that hangs does so once
                 self._done[client.name] = reason
         done = self._done[client.name]
-        if isinstance(done, Unavailable):
+        if isinstance(done, Exception):
             raise done
         return done
 
@@ -87,6 +87,7 @@ class Runs:
         async with AsyncExitStack() as stack:
             requests = stack.enter_context(_requests_counted())
             scripted = await stack.enter_async_context(_proxy(self._upstream.base_url, PROFILE))
+            # No answer is as quick as this, so every stream begins before it.
             hasty = await stack.enter_async_context(_proxy(self._upstream.base_url, PROFILE, commit_after=1e-9))
             live = self._live and await stack.enter_async_context(_proxy(self._live, "llama-cpp"))
             jobs = []
