@@ -29,6 +29,11 @@ _MAX_PARAM: Final = 200
 _IDENTIFIER: Final = re.compile(r"[A-Za-z][\w.-]{0,63}")
 
 
+_OVERFLOW_WORDS: Final = ("maximum context length", "prompt is too long", "exceeds the context window")
+"""What clients look for: litellm and pydantic-ai, litellm and LangChain, LangChain in a stream."""
+_OVERFLOW: Final = "(The prompt is too long: it exceeds the context window of this model, its maximum context length.)"
+
+
 class ErrorReader:
     """Reads the errors of one upstream answer.
 
@@ -72,8 +77,8 @@ class ErrorReader:
         status = said.status or outer
         kind = self._rule(said, status) or judge(said, status, outer, self._request)
         message = self._scrub(said.message) or _silence(outer)
-        if kind == "context_length_exceeded" and "maximum context length" not in message.lower():
-            message = f"{message.rstrip()} (The request exceeds the model's maximum context length.)"
+        if kind == "context_length_exceeded" and not all(words in message.lower() for words in _OVERFLOW_WORDS):
+            message = f"{message.rstrip()} {_OVERFLOW}"
         elif kind == "upstream_auth_failed":
             message = f"The server refused the proxy's key (api_key of the backend): {message}"
         elif kind == "upstream_bad_response" and status == 404:

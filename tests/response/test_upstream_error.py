@@ -37,12 +37,17 @@ WORDS = {
     "an overflow, for the clients that look for its words": (
         400,
         {"error": {"message": "too long ", "code": "context_length_exceeded"}},
-        ("context_length_exceeded", "too long (The request exceeds the model's maximum context length.)", None, None),
+        ("context_length_exceeded", "too long (The prompt is too long: it exceeds the context window of this model, its maximum context length.)", None, None),
     ),
     "an overflow that has them": (
         400,
-        {"error": "Maximum context length is 7."},
-        ("context_length_exceeded", "Maximum context length is 7.", None, None),
+        {"error": "The prompt is too long: it exceeds the context window, whose maximum context length is 7."},
+        (
+            "context_length_exceeded",
+            "The prompt is too long: it exceeds the context window, whose maximum context length is 7.",
+            None,
+            None,
+        ),
     ),
     "the proxy's key": (
         401,

@@ -2,17 +2,13 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any
 
 from tests.clients.client import Client
 from tests.clients.job import OBJECT, RESULTS, SCHEMA, TIRED, TOOLS, Job, Outcome, serve
 
 if TYPE_CHECKING:
     from langchain_core.messages import AIMessage
-
-_CONTEXT: Final = (
-    'it looks for "prompt is too long" in an error, and for "exceeds the context window" once the stream began'
-)
 
 CLIENT = Client(
     name="langchain-openai",
@@ -33,7 +29,6 @@ CLIENT = Client(
     },
     # It has no place for reasoning.
     differs={"*reasoning*": {"reasoning": ""}, "*/call-reasoned": {"reasoning": ""}, "*/live-call": {"reasoning": ""}},
-    pending={"*context": _CONTEXT},
 )
 
 _METHODS: dict[str, Any] = {"object": "json_schema", "object-call": "function_calling"}

@@ -10,7 +10,6 @@ from tests.clients.job import OBJECT, RESULTS, SCHEMA, TIRED, TOOLS, Job, Outcom
 
 _NOTHING: Final[dict[str, Any]] = {"finish": None, "usage": None}
 _LATE: Final[dict[str, Any]] = {"error": "MidStreamFallbackError", "status": 500}
-_CONTEXT: Final = """it looks for "this model's maximum context length is" or "prompt is too long\""""
 
 CLIENT = Client(
     name="litellm",
@@ -41,7 +40,6 @@ CLIENT = Client(
         "hosted_vllm/hasty-failed": _LATE,
         "hosted_vllm/hasty-context": _LATE,
     },
-    pending={"*/context": _CONTEXT, "openai*/hasty-context": _CONTEXT, "*-plain/hasty-context": _CONTEXT},
     lacks=("object-call",),
 )
 
