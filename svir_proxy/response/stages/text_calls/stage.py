@@ -9,7 +9,8 @@ with them; followed by more text it stays (mlx-lm's ``call, LF, text``). Calls w
 text-generation-webui sends the same call structured after its text; nothing a client does depends on them earlier.
 
 No more is held back than could still be a call. A call beyond the limit is let go as text, and so is all behind it:
-what stands inside its arguments must not be taken for another one.
+what stands inside its arguments must not be taken for another one. The same after more markers than any answer has
+calls: a text that is nothing but markers would keep the loop busy. What one piece of text lets go leaves in one piece.
 """
 
 from __future__ import annotations
@@ -32,10 +33,12 @@ _MARKER: Final = re.compile("|".join(map(re.escape, _SOUGHT)))
 _BEGUN: Final = frozenset(marker[:size] for marker in _SOUGHT for size in range(1, len(marker)))
 _FIRST: Final = re.compile("[" + re.escape("".join({marker[0] for marker in _SOUGHT})) + "]")
 _LONGEST: Final = len(_SOUGHT[0])
+_MOST_MARKERS: Final = 1000
+"""Of one answer, that are looked behind for a call."""
 
 
 class _TooLong(Exception):  # noqa: N818 - a turn in the reading, not an error
-    """What is held is longer than the limit."""
+    """What is held is longer than the limit, or there are too many markers."""
 
 
 class TextCalls:
@@ -48,8 +51,8 @@ class TextCalls:
     """
 
     __slots__ = (
-        *("_blank", "_calls", "_calls_size", "_fences", "_flowing", "_limit"),
-        *("_reader", "_reading", "_sink", "_structured", "_ticks", "_tools"),
+        *("_blank", "_calls", "_calls_size", "_fences", "_flowing", "_let_go", "_limit"),
+        *("_markers", "_reader", "_reading", "_sink", "_structured", "_ticks", "_tools"),
     )
 
     def __init__(self, sink: Sink, tools: Mapping[str, Mapping[str, Any]], limit: int = 1 << 20) -> None:
@@ -61,6 +64,8 @@ class TextCalls:
         self._structured = StructuredCalls(limit)
         self._calls: list[Call] = []
         self._calls_size = 0
+        self._markers = 0  # that were looked behind
+        self._let_go: list[str] = []  # text on its way out
         self._flowing = False  # nothing is held, and only a marker's first character can change that
         self._blank = ""  # white space behind a call, text only if text follows
         self._fences = 0  # of code blocks, in what was let go
@@ -76,6 +81,7 @@ class TextCalls:
             else:
                 self._reader.feed(event.text)
                 next(self._reading, None)
+                self._flush()
             return
         if isinstance(event, ToolCallPiece):
             self._structured.add(event)
@@ -125,8 +131,11 @@ class TextCalls:
         while True:
             text, at = reader.text, reader.at
             found = _MARKER.search(text, at)
-            begun = len(text) if reader.ended else _begun(text, at)
-            cut, marker = (begun, "") if found is None or begun <= found.start() else (found.start(), found[0])
+            if found is not None and found.start() <= len(text) - _LONGEST:
+                cut, marker = found.start(), found[0]  # nothing begins before it
+            else:
+                begun = len(text) if reader.ended else _begun(text, at)
+                cut, marker = (begun, "") if found is None or begun <= found.start() else (found.start(), found[0])
             self._emit(text[at:cut])
             reader.at = cut
             reader.hold()
@@ -146,6 +155,9 @@ class TextCalls:
     def _read_calls(self, grammar: Grammar) -> Parse[None]:
         """Read what stands behind a marker, and the markup behind the calls."""
         reader = self._reader
+        self._markers += 1
+        if self._markers > _MOST_MARKERS:
+            raise _TooLong
         try:
             calls = yield from self._within_limit(grammar(reader, self._tools))
         except Rejected:
@@ -188,9 +200,15 @@ class TextCalls:
             self._fences += text.count(_FENCE)
             line = text.rfind("\n")
             self._ticks = text.count("`", line + 1) + (self._ticks if line < 0 else 0)
+            self._let_go.append(text)
+
+    def _flush(self) -> None:
+        if self._let_go:
+            text, self._let_go = "".join(self._let_go), []
             self._sink(ContentDelta(text))
 
     def _hand_on_calls(self) -> None:
+        self._flush()
         calls = self._structured.strangers(self._calls)
         self._calls, self._calls_size = [], 0
         if calls:

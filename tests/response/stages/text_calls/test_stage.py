@@ -210,6 +210,23 @@ def test_calls_that_wait_are_bounded():
     assert answer_of(handed_on)[1] == [TIDE] * 3
 
 
+@pytest.mark.parametrize("marker", ["<tool_call>", "[TOOL_CALLS][", '<tool_call>{"name": "get_tide", "arguments":'])
+def test_behind_more_markers_than_any_answer_has_calls_all_is_text(marker):
+    text = marker * 1200 + CALL
+    assert read(text) == (text, [])
+    few = marker * 500
+    assert read(few + CALL) == (few, [TIDE])
+
+
+@pytest.mark.parametrize("text", ["`" * 999, "<tool_call>x" * 99, f"```{CALL}```"])
+def test_what_one_piece_lets_go_is_one_piece(text):
+    """A chunk for each marker would be a hundred times what the server sent."""
+    events = []
+    stage = TextCalls(events.append, TOOLS)
+    stage.feed(ContentDelta(f"{text}."))
+    assert events == [ContentDelta(f"{text}.")]
+
+
 def test_what_was_read_is_not_read_again():
     """However long a call grows, only what the last piece left open is looked at with the next: time stays linear."""
     text = (
