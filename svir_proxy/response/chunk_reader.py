@@ -10,6 +10,8 @@ in the choice or under ``x_groq``; Azure's verdicts, also in choices without ``d
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
+from itertools import groupby
+from operator import itemgetter
 from typing import Any, Final, TypeGuard
 
 from svir_proxy.client_request import ClientRequest
@@ -180,20 +182,10 @@ class ChunkReader:
             self._call({"index": 0}, legacy, None)
 
     def _parts(self, content: Any) -> None:
-        """Content that is no plain string: typed parts, or one of them."""
+        """Content that is no plain string: typed parts, or one of them. Parts of a kind are one text."""
         parts = content if isinstance(content, list) else [content]
-        for part in parts:
-            if isinstance(part, str):
-                self._text(ContentDelta, part)
-            elif isinstance(part, dict):
-                kind = part.get("type")
-                if kind == "refusal":
-                    self._text(RefusalDelta, "".join(_texts(part.get("refusal"))))
-                else:
-                    is_reasoning = isinstance(kind, str) and kind in _REASONING_PARTS
-                    self._text(ReasoningDelta if is_reasoning else ContentDelta, "".join(_texts(part)))
-            elif part is not None:
-                raise Unreadable(f"content is {type(part).__name__}")
+        for kind, texts in groupby(filter(None, map(_typed, parts)), itemgetter(0)):
+            self._text(kind, "".join(text for _, text in texts))
 
     def _text(self, kind: type[_Text], text: str) -> None:
         if self._halves or not text.isascii():
@@ -279,6 +271,21 @@ def unreadable(detail: str) -> ProxyError:
 
 def _is_name(value: Any) -> TypeGuard[str]:
     return isinstance(value, str) and 0 < len(value) <= _LONGEST_NAME
+
+
+def _typed(part: Any) -> tuple[type[_Text], str] | None:
+    """The kind and the text of one part of content; None where there is none."""
+    if part is None:
+        return None
+    if isinstance(part, str):
+        return ContentDelta, part
+    if not isinstance(part, dict):
+        raise Unreadable(f"content is {type(part).__name__}")
+    kind = part.get("type")
+    if kind == "refusal":
+        return RefusalDelta, "".join(_texts(part.get("refusal")))
+    is_reasoning = isinstance(kind, str) and kind in _REASONING_PARTS
+    return ReasoningDelta if is_reasoning else ContentDelta, "".join(_texts(part))
 
 
 def _texts(value: Any, depth: int = 0) -> Iterator[str]:

@@ -14,6 +14,8 @@ from svir_proxy.response.json_text import loads
 
 MAX_WORDS: Final = 4000
 """Characters of a server's words that are looked at: some repeat the whole request."""
+_MAX_PAGE: Final = 64 * 1024
+"""Bytes of a page or of plain text in which words are looked for: of a page most is markup."""
 _EVENT: Final = re.compile(rb"(?:(?:event|id|retry)?:[^\r\n]*[\r\n]+)*data:([^\r\n]*)")
 _TAG: Final = re.compile(r"<[^<>]{0,2000}>")
 _INVISIBLE: Final = re.compile(r"<(script|style)\b[^>]{0,2000}>.*?(?:</\1>|\Z)", re.IGNORECASE | re.DOTALL)
@@ -56,7 +58,7 @@ def read_body(body: bytes) -> UpstreamError:
             return read_value(loads(text))
         except ValueError:
             pass
-    words = text.decode("utf-8", "replace")
+    words = text[:_MAX_PAGE].decode("utf-8", "replace")
     if words[:1] == "<":
         words = " ".join(_TAG.sub(" ", _INVISIBLE.sub(" ", words)).split())
     return UpstreamError(words[:MAX_WORDS])

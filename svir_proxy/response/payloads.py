@@ -12,7 +12,10 @@ from typing import Any, Final
 from svir_proxy.response.json_text import load_at
 
 DONE: Final = "[DONE]"
-_SEAM: Final = re.compile(r"(?:\s|data:|:[^\n]*)*")
+_SEAM: Final = re.compile(r"(?:\s++|data:|:[^\n]*+)*+")
+"""Possessive: a seam of megabytes would otherwise be remembered step by step, for a way back that is never taken."""
+_MOST: Final = 20_000
+"""Payloads of one event: more than any answer has chunks."""
 
 
 def read_payloads(data: bytes) -> list[Any]:
@@ -26,4 +29,6 @@ def read_payloads(data: bytes) -> list[Any]:
         else:
             payload, at = load_at(text, at)
         payloads.append(payload)
+        if len(payloads) > _MOST:
+            raise ValueError("an event of too many payloads")
     return payloads

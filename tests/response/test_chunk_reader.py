@@ -82,7 +82,7 @@ DELTAS = {
         [Reasoning("a")],
     ),
     "a part alone": ({"content": {"type": "text", "text": "a"}}, [Content("a")]),
-    "strings among the parts": ({"content": ["a", None, {"text": "b"}]}, [Content("a"), Content("b")]),
+    "strings among the parts": ({"content": ["a", None, {"text": "b"}]}, [Content("ab")]),
     "a refusal part": ({"content": [{"type": "refusal", "refusal": "no"}]}, [Refusal("no")]),
     "a part of no type anybody knows": ({"content": [{"type": ["x"], "text": "a"}, {"type": {}}]}, [Content("a")]),
     "parts nested too deeply": ({"content": json.loads('[{"text":' * 12 + '"a"' + "}]" * 12)}, []),

@@ -81,6 +81,7 @@ BODIES = {
     "plain text": (b" it broke \n", SAID("it broke")),
     "broken JSON": (b'{"error": ', SAID('{"error":')),
     "nothing": (b"", SAID()),
+    "words behind 64 KiB of markup": (b"<script" * 10_000 + b">x</script>m", SAID(("<script" * 10_000)[:MAX_WORDS])),
     "HTML": (
         b"<html><head><style>p {}</style><script>x</script></head><body><h1>502\n</h1> Bad <b>gateway</b></body></html>",
         SAID("502 Bad gateway"),

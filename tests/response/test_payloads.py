@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 
 from svir_proxy.response.payloads import DONE, read_payloads
+from tests.support.work import peak
 
 GLUED = {
     "without anything between": (b'{"a":1}{"b":2}', [{"a": 1}, {"b": 2}]),
@@ -26,7 +27,15 @@ def test_payloads(data, expected):
     assert read_payloads(data) == expected
 
 
-@pytest.mark.parametrize("data", [b'{"a":1}{"b"', b"ping", b'{"a":1} and more', b"[" * 100_000], ids=len)
+@pytest.mark.parametrize(
+    "data", [b'{"a":1}{"b"', b"ping", b'{"a":1} and more', b"[" * 100_000, b"{}" * 20_001], ids=len
+)
 def test_no_payloads(data):
     with pytest.raises(ValueError, match=r"."):
         read_payloads(data)
+
+
+@pytest.mark.parametrize("seam", [b" ", b"data:", b":\n"])
+def test_a_long_seam_takes_no_memory_of_its_own(seam):
+    data = b"{}" + seam * 200_000 + b"{}"
+    assert peak(read_payloads, [data]) < 2 * len(data)
