@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import importlib.util
 from contextlib import contextmanager
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import openai
 import pytest
@@ -42,12 +42,12 @@ def llama(model: Path) -> Iterator[str]:
 
 @pytest.fixture(scope="session")
 def client_of(tmp_path_factory: pytest.TempPathFactory) -> Callable[..., AbstractContextManager[openai.OpenAI]]:
-    """Starts a proxy in front of a model server: ``with client_of(url) as client``."""
+    """Starts a proxy in front of a model server: ``with client_of(url) as client``; more words set up its backend."""
 
     @contextmanager
-    def start(upstream: str, api_key: str = UPSTREAM_KEY) -> Iterator[openai.OpenAI]:
+    def start(upstream: str, api_key: str = UPSTREAM_KEY, **more: Any) -> Iterator[openai.OpenAI]:
         config = tmp_path_factory.mktemp("proxy") / "svir.yaml"
-        backend = {"name": "llama", "base_url": f"{upstream}/v1", "profile": "llama-cpp", "api_key": api_key}
+        backend = {"name": "live", "base_url": f"{upstream}/v1", "profile": "llama-cpp", "api_key": api_key, **more}
         config.write_text(yaml.safe_dump({"auth": {"keys": [CLIENT_KEY]}, "backends": [backend]}), encoding="utf-8")
         with (
             proxy_server(config) as proxy,
