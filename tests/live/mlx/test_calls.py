@@ -9,8 +9,11 @@ import openai
 import pytest
 
 from tests.live.answers import TOOLS, ask, prompt
+from tests.live.processes import proxy_server
 
 if TYPE_CHECKING:
+    from pathlib import Path
+
     from tests.live.mlx.conftest import ProxyOf
     from tests.live.mlx.servers import MLXServer
 
@@ -102,6 +105,15 @@ def test_an_unmet_demand_is_told(client: openai.OpenAI, *, streamed: bool) -> No
         "tool_choice.required=asked_again",
         "tool_choice.required=unmet",
     ]
+
+
+@lm_only
+def test_an_unmet_demand_is_logged(server: MLXServer, tmp_path: Path) -> None:
+    config = tmp_path / "svir.yaml"
+    config.write_text(f"backends: [{{name: mlx, base_url: '{server.url}', profile: mlx-lm}}]", encoding="utf-8")
+    with proxy_server(config) as proxy, openai.OpenAI(base_url=proxy.url, api_key="none", max_retries=0) as client:
+        ask(client, "no-call", model=server.model, streamed=True, tools=TOOLS, tool_choice="required")
+        assert "tool_choice.required=unmet" in proxy.wait_for(r"POST /chat/completions 200 .* rewrites='([^']*)'")[1]
 
 
 @lm_only
