@@ -8,7 +8,7 @@ import httpx
 import openai
 import pytest
 
-from tests.live.answers import ask, prompt
+from tests.live.answers import TOOLS, ask, prompt
 from tests.live.mlx.scripts import HELLO
 
 if TYPE_CHECKING:
@@ -32,6 +32,27 @@ def test_developer(client: openai.OpenAI, server: MLXServer, *, streamed: bool) 
     messages = [{"role": "developer", "content": "Be brief."}, USER]
     assert ask(client, "", messages=messages, streamed=streamed).content == HELLO
     assert server.prompt().startswith("<|im_start|>system\nBe brief.")
+
+
+def test_functions(client: openai.OpenAI, server: MLXServer, *, streamed: bool) -> None:
+    functions = [tool["function"] for tool in TOOLS]
+    answer = ask(client, "call", functions=functions, function_call="auto", streamed=streamed)
+    assert answer.calls == [("open_locker", '{"id": 7}')]
+    assert "get_weather" in server.prompt()
+
+
+def test_empty_arguments(client: openai.OpenAI, server: MLXServer, *, streamed: bool) -> None:
+    call = {"id": "call_1", "type": "function", "function": {"name": "open_locker", "arguments": ""}}
+    result = {"role": "tool", "tool_call_id": "call_1", "content": [{"type": "text", "text": "It is open."}]}
+    messages = [USER, {"role": "assistant", "tool_calls": [call]}, result]
+    assert ask(client, "", messages=messages, tools=TOOLS, streamed=streamed).content == HELLO
+    assert '{"name": "open_locker", "arguments": {}}' in server.prompt()
+
+
+def test_a_refusal(client: openai.OpenAI, server: MLXServer, *, streamed: bool) -> None:
+    refused = {"role": "assistant", "content": [{"type": "refusal", "refusal": "I cannot do that."}]}
+    assert ask(client, "", messages=[USER, refused, USER], streamed=streamed).content == HELLO
+    assert "<|im_start|>assistant\nI cannot do that.<|im_end|>" in server.prompt()
 
 
 @pytest.mark.parametrize("overrides", [{}, {"request": {"late_system": "rejected"}}], ids=["learned", "known"])
