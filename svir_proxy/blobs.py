@@ -13,7 +13,7 @@ from typing import Final, Self
 _OPENING: Final = b'"data:'
 _BEFORE: Final = b":[, \t\r\n"
 """What may stand before a JSON string that is a value: so a quote inside of another string is none."""
-_MEDIA: Final = (b"image/", b"audio/", b"video/", b"application/pdf")
+_MEDIA: Final = (b"image/", b"audio/", b"video/")
 _SMALLEST: Final = 16 * 1024
 """Bytes of a payload worth the trouble."""
 _HEAD: Final = 200

@@ -61,7 +61,10 @@ def test_payloads_follow_their_markers_wherever_a_rewrite_put_them() -> None:
     value = orjson.loads(small)
     value["messages"][0]["content"].reverse()
     back = orjson.loads(b"".join(blobs.fill(orjson.dumps(value))))
-    assert [part["image_url"]["url"][:14] for part in back["messages"][0]["content"]] == ["data:image/gif", "data:image/png"]
+    assert [part["image_url"]["url"][:14] for part in back["messages"][0]["content"]] == [
+        "data:image/gif",
+        "data:image/png",
+    ]
     assert back["messages"][0]["content"][0]["image_url"]["url"].endswith(BIG[::-1].decode())
 
 

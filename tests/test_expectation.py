@@ -144,3 +144,10 @@ def test_any_object_is_found_behind_prose(value: dict[str, Any]) -> None:
 def test_any_text_survives(text: str) -> None:
     assert unfenced(text).strip() in text
     _json({"type": "object"}).unmet([], text)
+
+
+def test_a_pattern_of_the_clients_cannot_stop_the_proxy() -> None:
+    schema = {"properties": {"a": {"type": "string", "pattern": "^(a+)+$"}}, "patternProperties": {"^(b+)+$": False}}
+    expectation = Expectation("f", schema=schema)
+    assert expectation.unmet([], f'{{"a": "{"a" * 40}b", "{"b" * 40}c": 1}}') is None
+    assert expectation.unmet([], '{"a": 1}') is not None

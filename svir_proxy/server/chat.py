@@ -17,6 +17,7 @@ from svir_proxy.server.answer import Answer, StreamedAnswer, WholeAnswer
 from svir_proxy.server.call_memory import CallMemory
 from svir_proxy.server.catalog import Catalog
 from svir_proxy.server.client_watch import ClientWatch
+from svir_proxy.server.documents import inline_documents
 from svir_proxy.server.exchange import Exchange
 from svir_proxy.server.http import Headers, header, internal_error, read_body, send_body, stopped
 from svir_proxy.server.learned import Learned
@@ -54,6 +55,8 @@ class Chat:
             headers.append((b"x-svir-backend", route.upstream.name.encode("latin-1")))
             if "image" in request.part_kinds and route.upstream.backend.remote_images == "inline":
                 request = replace(request, body=await inline_images(request.body, self._images.fetch))
+            if "file" in request.part_kinds and route.upstream.profile.request.files in ("rejected", "ignored"):
+                request = replace(request, body=await inline_documents(request.body))
             exchange = Exchange(request, route, self._learned, self._calls)
             if request.stream:
                 await self._stream(exchange, client, send, headers, log)
