@@ -92,7 +92,7 @@ def _mismatch(text: str, schema: Mapping[str, Any]) -> str | None:
     try:
         validator = validators.validator_for(schema, default=Draft202012Validator)
         # A client's pattern can take Python's re a lifetime, with every other stream waiting: it is not checked.
-        validator = validators.extend(validator, dict.fromkeys(_UNCHECKED, _accept))
+        validator = validators.extend(validator, dict.fromkeys(_UNCHECKED, _accept))  # type: ignore[no-untyped-call]  # its stubs
         # An empty registry: a $ref into the network would be fetched otherwise, and the schema is the client's.
         error = exceptions.best_match(validator(schema, registry=Registry()).iter_errors(value))
     except Exception:  # noqa: BLE001 - a schema nobody can apply ($ref to nowhere, a bad pattern) demands nothing more
