@@ -23,9 +23,8 @@ class Context:
 
     Attributes:
         request: What the client asked.
-        profile: What the backend's server does.
+        profile: What the backend's server does, as far as is known by now.
         model: The server's id of the model.
-        learned: Optional fields this backend was seen to reject for this model.
         notes: What was changed, in order; see `note`.
         expectations: What the answer has to be that the server does not see to; see `expect`.
     """
@@ -33,7 +32,6 @@ class Context:
     request: ClientRequest
     profile: Profile
     model: str
-    learned: frozenset[str] = frozenset()
     notes: list[str] = field(default_factory=list)
     expectations: list[Expectation] = field(default_factory=list)
 
@@ -51,7 +49,7 @@ class Context:
 
     def optional(self, name: str) -> Fact:
         """What the server does with an optional top-level field."""
-        return "rejected" if name in self.learned else self.profile.request.optional_fields.get(name, "unknown")
+        return self.profile.request.optional_fields.get(name, "unknown")
 
 
 Rewrite = Callable[[Body, Context], Body]

@@ -66,14 +66,9 @@ class UpstreamRequest:
         return self.body.get("stream") is True
 
 
-def rewrite_request(
-    request: ClientRequest, profile: Profile, model: str, learned: frozenset[str] = frozenset()
-) -> UpstreamRequest:
-    """The body for a backend of *profile*, whose name for the model is *model*; raises ProxyError to refuse.
-
-    *learned* are optional fields that the backend was seen to reject for this model.
-    """
-    context = Context(request, profile, model, learned)
+def rewrite_request(request: ClientRequest, profile: Profile, model: str) -> UpstreamRequest:
+    """The body for a backend of *profile*, whose name for the model is *model*; raises ProxyError to refuse."""
+    context = Context(request, profile, model)
     body: Body = request.body
     for rewrite in REWRITES:
         body = rewrite(body, context)

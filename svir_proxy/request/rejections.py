@@ -174,7 +174,9 @@ def read_stream(said: Said, body: Body) -> dict[str, str | bool | None]:
 def read_reasoning_effort(said: Said, body: Body) -> dict[str, str | bool | None]:
     """``Unexpected reasoning effort high. Supported types are ...``, ``does not support thinking``."""
     effort = body.get("reasoning_effort")
-    if effort not in _EFFORTS or not (said.names("reasoning_effort") or said.says(r"\breasoning value|thinking")):
+    if not isinstance(effort, str) or effort not in _EFFORTS:
+        return {}
+    if not (said.names("reasoning_effort") or said.says(r"\breasoning value|thinking")):
         return {}
     if said.says(rf"(?<!\w){effort}(?!\w)") or said.blames_value:
         return {f"request.reasoning_efforts.{effort}": None}

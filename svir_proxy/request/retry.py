@@ -22,7 +22,6 @@ from pydantic import BaseModel
 from svir_proxy.client_request import Body
 from svir_proxy.errors import ProxyError
 from svir_proxy.profiles.schema import Profile
-from svir_proxy.request.context import without
 from svir_proxy.request.named_fields import Said
 from svir_proxy.request.rejections import READERS, Facts
 from svir_proxy.request.rewrites.optional_fields import DEMANDS, is_foreign
@@ -67,7 +66,7 @@ def _fields(said: Said, error: ProxyError, body: Body, profile: Profile) -> list
     """The fields of *body* to leave out."""
     facts = profile.request
     sent = [name for name in body if _FIELD.fullmatch(name)][:_MOST_FIELDS]
-    candidates = [name for name in sent if name not in DEMANDS and facts.optional_fields.get(name) != "rejected"]
+    candidates = [name for name in sent if name not in DEMANDS]
     named = [name for name in sent if said.names(name)]
     if named:
         return [
@@ -102,16 +101,3 @@ def _with(model: Any, path: list[str], value: Any) -> Any:
         return model.model_copy(update={name: _with(getattr(model, name), rest, value)})
     assert isinstance(model, Mapping)
     return {**model, name: _with(model.get(name), rest, value)}
-
-
-def plan_retry(body: Body, error: ProxyError, profile: Profile) -> frozenset[str]:
-    """The fields to leave out of *body* for a second try; empty: there is none."""
-    prefix = "request.optional_fields."
-    return frozenset(path.removeprefix(prefix) for path in learn_from(error, body, profile) if path.startswith(prefix))
-
-
-def without_fields(body: Body, fields: frozenset[str]) -> Body:
-    """*body* without *fields*, and without what only makes sense beside them."""
-    if "logprobs" in fields:
-        fields |= {"top_logprobs"}
-    return without(body, *fields)

@@ -6,7 +6,7 @@ import pytest
 
 from svir_proxy.expectation import Expectation
 from svir_proxy.request.context import Context, map_messages, with_values, without
-from tests.request.support import MODEL, PLAIN, ask, client, profile, user
+from tests.request.support import MODEL, ask, client, profile, user
 
 
 def _context(**more: object) -> Context:
@@ -42,8 +42,6 @@ def test_expectations_are_kept_in_order() -> None:
 def test_an_optional_field_is_unknown_until_known() -> None:
     context = _context(**{"optional_fields.store": "kept"})
     assert (context.optional("store"), context.optional("seed")) == ("kept", "unknown")
-    learned = Context(client(ask()), PLAIN, MODEL, frozenset({"seed"}))
-    assert learned.optional("seed") == "rejected"
 
 
 def test_changes_share_what_they_do_not_change() -> None:

@@ -15,9 +15,11 @@ from svir_proxy.profiles.loader import builtin_names, load_profile
 from svir_proxy.profiles.schema import Fact, Profile
 from svir_proxy.request import REWRITES, UpstreamRequest
 from svir_proxy.request.reasons import reason
+from tests.request.strategies import ANY_BODY
 from tests.request.support import MODEL, PLAIN, ask, bodies, differences, profile, rewrite
 
 BODIES: Final = bodies()
+PROFILES: Final = {name: load_profile(name) for name in builtin_names()}
 _FIELDS_OF_NOTES: Final = {
     # the beginning of a note: the top-level fields that it explains
     "model=": {"model"},
@@ -51,8 +53,7 @@ def _explained(notes: tuple[str, ...]) -> set[str]:
 @pytest.mark.parametrize("name", BODIES)
 def test_what_a_client_sends_reaches_every_server(name: str) -> None:
     body = BODIES[name]
-    for server in builtin_names():
-        served = load_profile(server)
+    for server, served in PROFILES.items():
         result = _attempt(body, served, "served")
         if isinstance(result, ProxyError):
             # Nothing can be done for an image where none is taken; whatever else is refused could have been avoided.
@@ -111,52 +112,6 @@ def test_each_rewrite_is_there_once() -> None:
 # ----------------------------------------------------------------------- any body
 
 
-def _any_of(words: str) -> st.SearchStrategy[str]:
-    return st.sampled_from(words.split())
-
-
-_KEYS: Final = _any_of(
-    """role content name tool_calls tool_call_id function_call refusal reasoning reasoning_content annotations type text
-    image_url url file file_data filename input_audio function arguments id parameters strict json_schema schema mode
-    tools allowed_tools include_usage"""
-)
-_WORDS: Final = _any_of(
-    """system developer user assistant tool function text image_url input_audio file refusal auto none required f g
-    allowed_tools json_object json_schema high custom data:text/plain;base64,eA== https://h/a"""
-)
-_SCALARS: Final = (
-    st.none() | st.booleans() | st.integers(-5, 5) | st.floats(allow_nan=False) | st.text(max_size=5) | _WORDS
-)
-_JSON: Final = st.recursive(
-    _SCALARS,
-    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(_KEYS | st.text(max_size=5), inner, max_size=5),
-    max_leaves=12,
-)
-_FIELDS: Final = _any_of(
-    """tools tool_choice functions function_call parallel_tool_calls response_format stream stream_options logprobs
-    top_logprobs max_tokens max_completion_tokens reasoning_effort stop store n model seed top_k context"""
-)
-_OBJECT: Final = st.dictionaries(_KEYS | st.text(max_size=5), _JSON, max_size=6)
-_MESSAGE: Final = st.fixed_dictionaries({"role": _WORDS, "content": _JSON}, optional={"tool_calls": _JSON}) | _OBJECT
-_TOOL: Final = (
-    st.builds(lambda name, more: {"type": "function", "function": {"name": name, **more}}, _WORDS, _OBJECT) | _JSON
-)
-_BODY: Final = st.builds(
-    lambda messages, fields, more: {**fields, **more, "messages": messages},
-    st.lists(_MESSAGE, min_size=1, max_size=5),
-    st.dictionaries(_FIELDS | st.text(max_size=5), _JSON, max_size=8),
-    st.fixed_dictionaries(
-        {},
-        optional={
-            "tools": st.lists(_TOOL, min_size=1, max_size=3),
-            "tool_choice": _WORDS
-            | st.fixed_dictionaries({"type": _WORDS}, optional={"function": _JSON, "name": _WORDS}),
-            "response_format": st.fixed_dictionaries({"type": _WORDS}, optional={"json_schema": _JSON}),
-        },
-    ),
-)
-
-
 def _extreme(value: str) -> Profile:
     """A profile all of whose facts are *value*, and whose other settings are the least usual ones."""
     facts = PLAIN.model_dump()["request"]
@@ -179,7 +134,7 @@ def _extreme(value: str) -> Profile:
     return Profile.model_validate(PLAIN.model_dump() | {"request": facts})
 
 
-_SERVERS: Final = [load_profile(name) for name in builtin_names()] + [_extreme(value) for value in get_args(Fact)]
+_SERVERS: Final = [*PROFILES.values()] + [_extreme(value) for value in get_args(Fact)]
 _REFUSALS: Final = {
     "invalid_request",
     "unsupported_parameter",
@@ -190,7 +145,7 @@ _REFUSALS: Final = {
 }
 
 
-@given(_BODY, st.sampled_from(_SERVERS))
+@given(ANY_BODY, st.sampled_from(_SERVERS))
 def test_any_body_is_rewritten_or_refused(body: dict[str, Any], served: Profile) -> None:
     result = _attempt(body, served, MODEL)
     if isinstance(result, ProxyError):

@@ -11,7 +11,8 @@ from hypothesis import strategies as st
 from svir_proxy.errors import KINDS, ProxyError
 from svir_proxy.profiles.loader import builtin_names, load_profile
 from svir_proxy.profiles.schema import Profile
-from svir_proxy.request.retry import apply_learned, learn_from, plan_retry, without_fields
+from svir_proxy.request.retry import apply_learned, learn_from
+from tests.request.strategies import ANY_BODY
 from tests.request.support import PLAIN, ask, differences, profile, rewrite
 from tests.request.wordings import FACTS, FIELDS, NOTHING, REJECTED, Case
 
@@ -87,11 +88,13 @@ def test_nothing_learned_is_the_same_profile() -> None:
     assert apply_learned(PLAIN, {}) is PLAIN
 
 
-def test_the_plan_of_a_retry() -> None:
-    error = ProxyError("unsupported_parameter", "logprobs is not supported")
-    body = ask(logprobs=True, top_logprobs=1)
-    assert plan_retry(body, error, PLAIN) == {"logprobs"}
-    assert without_fields(body, plan_retry(body, error, PLAIN)) == ask()
+_ERRORS: Final = [case.read(case.body, profile(case.facts)) for case in (*FIELDS.values(), *FACTS.values())]
+
+
+@given(ANY_BODY, st.sampled_from(_ERRORS))
+def test_any_body_is_looked_at(body: dict[str, Any], error: ProxyError) -> None:
+    learned = learn_from(error, body, PLAIN)
+    assert Profile.model_validate(apply_learned(PLAIN, learned).model_dump())
 
 
 @given(st.text(max_size=80), st.none() | st.text(max_size=20), st.sampled_from([case.body for case in FACTS.values()]))

@@ -101,7 +101,7 @@ def _is_rejected(name: str, context: Context) -> bool:
     facts = context.profile.request
     if name in DEMANDS:
         return False
-    if name in facts.optional_fields or name in context.learned:
+    if name in facts.optional_fields:
         return context.optional(name) == "rejected"
     return facts.unknown_fields == "rejected" and is_foreign(name)
 

@@ -73,6 +73,8 @@ def test_top_logprobs_go_with_logprobs() -> None:
     facts = {"optional_fields.logprobs": "rejected", "optional_fields.top_logprobs": "kept"}
     expected = Outcome({"logprobs": GONE, "top_logprobs": GONE}, ["drop=logprobs", "drop=top_logprobs"])
     assert outcome(ask(logprobs=True, top_logprobs=2), facts) == expected
+    assert outcome(ask(logprobs=True), facts) == Outcome({"logprobs": GONE}, ["drop=logprobs"])
+    assert outcome(ask(top_logprobs=2), facts) == SENT
 
 
 @pytest.mark.parametrize("field", sorted(DEMANDS - {"messages", "model", "n", "stream", "functions", "function_call"}))

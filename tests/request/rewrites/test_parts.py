@@ -61,6 +61,8 @@ def test_inline_images_are_not_remote() -> None:
         (_file(_encoded("one\ntwo")), '<file name="a.txt">\none\ntwo\n</file>'),
         (_file(_encoded("\ufeffé", "text/csv; charset=utf-8")), '<file name="a.txt">\né\n</file>'),
         (_file(_encoded("{}", "application/json"), None), '<file name="file">\n{}\n</file>'),
+        (_file(_encoded("x"), ""), '<file name="file">\nx\n</file>'),
+        (_file(_encoded("x"), 5), '<file name="file">\nx\n</file>'),
         (_file("data:text/plain,one%20two"), '<file name="a.txt">\none two\n</file>'),
         (_file(_encoded("x"), 'a"<b>\r\n&.txt'), '<file name="a&quot;&lt;b>  &amp;.txt">\nx\n</file>'),
         (

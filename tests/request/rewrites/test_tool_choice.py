@@ -110,7 +110,9 @@ def test_what_the_server_has_to_judge(choice: Any) -> None:
     assert outcome(ask(tools=[F, {"type": "custom"}], tool_choice=choice), facts) == SENT
 
 
-@pytest.mark.parametrize("tools", [[{"type": "custom", "custom": {"name": "x"}}], [5], [{"function": {}}]])
+@pytest.mark.parametrize(
+    "tools", [[{"type": "custom", "custom": {"name": "x"}}], [5], [{"function": {}}], {"f": {}}, 5]
+)
 def test_a_call_of_what_is_no_function_cannot_be_demanded(tools: Any) -> None:
     assert outcome(ask(tools=tools, tool_choice="required"), {"tool_choice.required": "ignored"}) == SENT
 
