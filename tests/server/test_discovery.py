@@ -262,7 +262,11 @@ _SELF_PORTRAITS: dict[str, dict[str, bytes]] = {
         "/v1/models": _answer(_LIST % "m1"),
         "/health": _answer(),
     },
-    "tabbyapi": {"/v1/models": _answer(_LIST % "tabbyAPI"), "/health": _answer('{"status":"healthy","issues":[]}')},
+    "tabbyapi": {
+        "/v1/models": _answer(_LIST % "tabbyAPI"),
+        "/health": _answer('{"status":"healthy","issues":[]}'),
+        "/api/extra/version": _answer('{"result":"KoboldCpp","version":"1.74"}'),  # for clients of KoboldCpp
+    },
     "localai": {
         "/": _answer("<html><head><title>LocalAI API</title></head></html>"),
         "/v1/models": _answer('{"object":"list","data":[{"id":"m1","object":"model"}]}'),
