@@ -43,6 +43,8 @@ def learn_from(error: ProxyError, body: Body, profile: Profile) -> dict[str, str
 
     Empty: nothing, and a second try would fail as the first did.
     """
+    if error.kind == "file_not_supported" and profile.request.files != "rejected":
+        return {"request.files": "rejected"}  # a text file can go as text
     if error.kind not in _CURABLE:
         return {}
     said = Said(error)
