@@ -359,6 +359,70 @@ async def test_a_closed_connection_is_left_alone(end: Any) -> None:
     stalled.abort()
 
 
+class Flooded(Stalled):
+    """Has always more to read."""
+
+    reading = True
+
+    def is_closing(self) -> bool:
+        return self.aborted
+
+    def pause_reading(self) -> None:
+        self.reading = False
+
+    def resume_reading(self) -> None:
+        assert not self.aborted
+        self.reading = True
+
+
+@pytest.mark.parametrize(
+    ("size", "before", "after", "reads", "reads_on"),
+    [
+        (64 * 1024, None, None, False, True),
+        (64 * 1024 - 1, None, None, True, True),
+        (64 * 1024, None, True, False, False),
+        (64 * 1024, True, None, False, False),
+        (64 * 1024, True, False, False, True),
+    ],
+)
+async def test_a_large_read_is_the_last_of_its_turn(
+    size: int, before: bool | None, after: bool | None, reads: bool, reads_on: bool
+) -> None:
+    """*before* and *after* it: what the consumer says of holding."""
+    flooded = Flooded()
+    made = Connection((b"http", b"h", 80), Pool(None, TransportLimits(body_buffer=1 << 20)), TransportLimits())
+    made.connection_made(flooded)
+    request = httpx.Request("POST", "http://h/", content=b"{}")
+    answer = asyncio.ensure_future(made.exchange(outgoing(request), head_request=False, read=None, write=None))
+    await asyncio.sleep(0)
+    made.data_received(OK + b"\r\n")
+    body = (await soon(answer)).body
+    body.attach(Collector(body))
+    if before is not None:
+        made.hold_reading(before)
+    made.data_received(b"x" * size)
+    if after is not None:
+        made.hold_reading(after)
+    assert flooded.reading is reads
+    await asyncio.sleep(0)
+    assert flooded.reading is reads_on
+    body.close()
+
+
+async def test_a_connection_that_closes_while_it_rests_is_left_alone() -> None:
+    flooded = Flooded()
+    made = Connection((b"http", b"h", 80), Pool(None, TransportLimits()), TransportLimits())
+    made.connection_made(flooded)
+    request = httpx.Request("POST", "http://h/", content=b"{}")
+    answer = asyncio.ensure_future(made.exchange(outgoing(request), head_request=False, read=None, write=None))
+    await asyncio.sleep(0)
+    made.data_received(b"x" * 64 * 1024)
+    assert flooded.aborted
+    with pytest.raises(httpx.RemoteProtocolError):
+        await soon(answer)
+    assert not flooded.reading
+
+
 # name: (what the server sends, how it ends, error, words of it)
 HEADLESS: dict[str, tuple[bytes, str, type[Exception], str]] = {
     "nothing": (b"", "end", httpx.RemoteProtocolError, "closed the connection without a response"),
