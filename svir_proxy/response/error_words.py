@@ -12,6 +12,8 @@ from typing import Any, Final
 
 from svir_proxy.response.json_text import loads
 
+_MAX_ITEMS: Final = 10
+"""Errors of a list that are looked at."""
 MAX_WORDS: Final = 4000
 """Characters of a server's words that are looked at: some repeat the whole request."""
 _MAX_PAGE: Final = 64 * 1024
@@ -80,10 +82,10 @@ def _collect(value: Any, said: UpstreamError, depth: int) -> None:
     if isinstance(value, str):
         said.message = said.message or value
     elif isinstance(value, list):
-        for item in value:
-            if isinstance(item, dict | str):
-                _collect(item, said, depth + 1)
-                break
+        items = [item for item in value[:_MAX_ITEMS] if isinstance(item, dict | str)]
+        if items:
+            _collect(items[0], said, depth + 1)
+            said.message += "".join(map(_also, items[1:]))
     elif isinstance(value, dict):
         for key in ("error", "detail", "errors"):
             if isinstance(value.get(key), dict | list | str) and value[key]:
@@ -96,6 +98,15 @@ def _collect(value: Any, said: UpstreamError, depth: int) -> None:
             elif isinstance(value.get(key), dict):
                 _collect(value[key], said, depth + 1)
         _read_codes(value, said)
+
+
+def _also(item: Any) -> str:
+    """One more item of a list of validation errors: its words, and where it is."""
+    more = UpstreamError()
+    _collect(item, more, 5)
+    if not more.message:
+        return ""
+    return f"; {more.message} ({more.param})" if more.param else f"; {more.message}"
 
 
 def _read_codes(value: dict[str, Any], said: UpstreamError) -> None:

@@ -55,27 +55,31 @@ class Exchange:
         watch = Watch(answer, self._upstream.backend.timeouts)
         watch.start()
         try:
-            if self._rewritten.expectation is None:
-                return await self._ask_and_learn(answer, watch)
-            return await self._ask_until_met(self._rewritten.expectation, answer, watch)
+            error, is_last = await self._try(answer, watch)
+            news = {} if error is None or is_last else learn_from(error, self._rewritten.body, self._profile)
+            again = self._rewrite(news)
+            if error is None or again is None or again.body == self._rewritten.body:
+                return error
+            self._rewritten = again
+            self._retries = tuple(_retry_note(path) for path in sorted(news))
+            error, _ = await self._try(answer, watch)
+            if error is None:
+                self._learned.learn(self._upstream.name, self._route.model, news)
+            return error
         finally:
             watch.stop()
 
-    async def _ask_and_learn(self, answer: Answer, watch: Watch) -> ProxyError | None:
-        """Ask, and once more where the rejection teaches how to."""
-        error = await self._ask(self._rewritten.body, answer, watch)
-        if error is None or answer.has_output:
-            return error
-        news = learn_from(error, self._rewritten.body, self._profile)
-        again = self._rewrite(news)
-        if again is None or again.body == self._rewritten.body:
-            return error
-        self._rewritten = again
-        self._retries = tuple(_retry_note(path) for path in sorted(news))
-        error = await self._ask(again.body, answer, watch)
-        if error is None:
-            self._learned.learn(self._upstream.name, self._route.model, news)
-        return error
+    async def _try(self, answer: Answer, watch: Watch) -> tuple[ProxyError | None, bool]:
+        """Ask as the request stands, and see to its demand; the error, and whether asking again is out of question."""
+        expectation = self._rewritten.expectation
+        if expectation is None:
+            error = await self._ask(self._rewritten.body, answer, watch)
+            return error, answer.has_output
+        held = HeldAnswer(answer, expectation)
+        error = await self._ask(self._rewritten.body, held, watch)
+        if error is not None:
+            return error, held.has_output
+        return await self._meet(expectation, held, answer, watch), True
 
     def _rewrite(self, news: Facts) -> UpstreamRequest | None:
         """The request rewritten with what was learned; None where that leads nowhere."""
@@ -87,12 +91,10 @@ class Exchange:
         except ProxyError:
             return None  # the server's own words say more than a refusal that is derived from them
 
-    async def _ask_until_met(self, expectation: Expectation, answer: Answer, watch: Watch) -> ProxyError | None:
-        """Hold the answer until it is known to be what was demanded; ask once more where it is not."""
-        held = HeldAnswer(answer, expectation)
-        error = await self._ask_and_learn(held, watch)
-        if error is not None:
-            return error
+    async def _meet(
+        self, expectation: Expectation, held: HeldAnswer, answer: Answer, watch: Watch
+    ) -> ProxyError | None:
+        """Let a held answer out once it is what was demanded; ask once more where it is not."""
         problem = held.unmet()
         if problem is not None and not held.is_cut:
             body = correct(

@@ -11,6 +11,8 @@ from typing import Final
 
 _SECONDS: Final = 3600.0
 _ENTRIES: Final = 1000
+_FACTS: Final = 100
+"""What is believed of one model at most."""
 
 Value = str | bool | None
 Facts = Mapping[str, Value]
@@ -36,5 +38,6 @@ class Learned:
         known = self._known.pop((backend, model), {})
         if len(self._known) >= _ENTRIES:
             self._known.pop(next(iter(self._known)))
+        facts = dict(list(facts.items())[: _FACTS - len(known)])  # clients choose the names of some
         until = asyncio.get_running_loop().time() + _SECONDS
         self._known[backend, model] = known | {path: (value, until) for path, value in facts.items()}

@@ -19,8 +19,8 @@ VALUES = {
     "a text": ({"error": "m"}, SAID("m")),
     "detail as text (mlx-vlm)": ({"detail": "m"}, SAID("m")),
     "detail as list (FastAPI)": (
-        {"detail": [{"type": "list_type", "loc": ["body", "messages", 0], "msg": "m"}, {"msg": "n"}]},
-        SAID("m", type="list_type", param="messages.0"),
+        {"detail": [{"type": "list_type", "loc": ["body", "messages", 0], "msg": "m"}, {"msg": "n", "loc": ["x"]}, {"msg": "o"}, {}]},
+        SAID("m; n (x); o", type="list_type", param="messages.0"),
     ),
     "detail as object (KoboldCpp)": ({"detail": {"msg": "m", "type": "service_unavailable"}}, SAID("m", type="service_unavailable")),
     "errors beside a heading": ({"detail": "Validation Error", "errors": [{"message": "m", "loc": "body -> x"}]}, SAID("m", param="x")),

@@ -160,6 +160,20 @@ def rejected(message: str, **more: Any) -> httpx.Response:
 @pytest.mark.parametrize(
     ("extra", "error", "note", "gone"),
     [
+        (
+            {"store": False, "user": "u"},
+            httpx.Response(
+                422,
+                json={
+                    "detail": [
+                        {"type": "extra_forbidden", "loc": ["body", name], "msg": "Extra inputs are not permitted"}
+                        for name in ("store", "user")
+                    ]
+                },
+            ),
+            "retry.drop=store",
+            lambda body: not body.keys() & {"store", "user"},
+        ),
         ({"seed": 1}, rejected("Unknown field", param="seed"), "retry.drop=seed", lambda body: "seed" not in body),
         (
             {"messages": [{"role": "user", "content": "a"}, {"role": "system", "content": "b"}]},
@@ -214,3 +228,16 @@ async def test_what_did_not_help_is_not_learned() -> None:
         for _ in range(2):
             await client.post("/v1/chat/completions", json=CHAT | {"seed": 1})
     assert ["seed" in body for body in upstream.asked] == [True, False, True, False]
+
+
+async def test_a_demand_that_a_rejection_brought_about_is_seen_to() -> None:
+    upstream = Upstream(
+        rejected("Invalid tool_choice: required. Supported string values: none, auto", param="tool_choice"),
+        said("Hello!"),
+        called("look"),
+    )
+    async with serving(settings(), upstream) as client:
+        response = await client.post("/v1/chat/completions", json=DEMANDED_CALL)
+    assert response.json()["choices"][0]["finish_reason"] == "tool_calls"
+    assert len(upstream.asked) == 3  # refused, answered in prose, called
+    assert "tool_choice.required=asked_again" in rewrites(response)
