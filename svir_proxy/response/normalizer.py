@@ -209,7 +209,7 @@ class StreamNormalizer:
             if self._clean_end is not None:
                 self._truncated(self._clean_end)  # half an event
             else:
-                self._fail(unreadable(f"an event is no JSON: {_excerpt(data)}"))
+                self._fail(unreadable(f"an event is no JSON: {self._excerpt(data)}"))
             return
         for payload in payloads:
             if self._lifecycle.state in OVER:
@@ -261,7 +261,7 @@ class StreamNormalizer:
             answer = loads(body)
         except ValueError:
             if clean:
-                self._fail(unreadable(f"the body is no JSON: {_excerpt(body)}"))
+                self._fail(unreadable(f"the body is no JSON: {self._excerpt(body)}"))
             else:
                 self._truncated(clean)
             return
@@ -274,7 +274,11 @@ class StreamNormalizer:
         if self._reader.answered:
             self._complete()
         else:
-            self._fail(unreadable(f"the body has neither choices nor an error: {_excerpt(body)}"))
+            self._fail(unreadable(f"the body has neither choices nor an error: {self._excerpt(body)}"))
+
+    def _excerpt(self, data: bytes) -> str:
+        """What an answer that cannot be read begins with; cut last, so that no half of a key is left."""
+        return self._errors.scrub(data[: 4 * _EXCERPT].decode("utf-8", "replace"))[:_EXCERPT]
 
     def _truncated(self, clean: bool) -> None:
         how = "ended its answer" if clean else "broke the connection"
@@ -325,10 +329,6 @@ def _is_field(start: bytes) -> bool:
 def _no_answer(body: bytes, errors: ErrorReader) -> ProxyError:
     words = errors.from_text(body).message
     return unreadable(f"the body is neither a stream nor JSON: {words[:_EXCERPT]}")
-
-
-def _excerpt(data: bytes) -> str:
-    return data[:_EXCERPT].decode("utf-8", "replace")
 
 
 def _too_large(what: str, limit: int, setting: str) -> ProxyError:

@@ -70,21 +70,21 @@ class ErrorReader:
     def from_finish(self, reason: str, said: str = "") -> ProxyError:
         """The error for a finish reason that is a failure; *said* is the server's account of it, if any."""
         message = f"The server ended the answer with finish_reason {reason!r}."
-        return ProxyError("upstream_failed", self._scrub(f"{said[:MAX_WORDS]} ({message})" if said else message))
+        return ProxyError("upstream_failed", self.scrub(f"{said[:MAX_WORDS]} ({message})" if said else message))
 
     def _judge(self, said: UpstreamError, status: int | None) -> ProxyError:
         outer = status
         status = said.status or outer
         kind = self._rule(said, status) or judge(said, status, outer, self._request)
-        message = self._scrub(said.message) or _silence(outer)
+        message = self.scrub(said.message) or _silence(outer)
         if kind == "context_length_exceeded" and not all(words in message.lower() for words in _OVERFLOW_WORDS):
             message = f"{message.rstrip()} {_OVERFLOW}"
         elif kind == "upstream_auth_failed":
             message = f"The server refused the proxy's key (api_key of the backend): {message}"
         elif kind == "upstream_bad_response" and status == 404:
             message = f"{message.rstrip()} (The server has no such path: check the backend's base_url.)"
-        code = self._scrub(said.code or "") if kind == "invalid_request" else ""
-        param = self._scrub((said.param or "")[:_MAX_PARAM])
+        code = self.scrub(said.code or "") if kind == "invalid_request" else ""
+        param = self.scrub((said.param or "")[:_MAX_PARAM])
         return ProxyError(kind, message, param=param or None, code=code if _IDENTIFIER.fullmatch(code) else None)
 
     def _rule(self, said: UpstreamError, status: int | None) -> str | None:
@@ -99,7 +99,8 @@ class ErrorReader:
                 return rule.then
         return None
 
-    def _scrub(self, text: str) -> str:
+    def scrub(self, text: str) -> str:
+        """*text* of a server without what must not leave the proxy."""
         for secret in self._secrets:
             if secret:
                 text = text.replace(secret, "[key]")

@@ -23,6 +23,7 @@ from svir_proxy.response.events import (
 from svir_proxy.response.events import ContentDelta as Content
 from svir_proxy.response.events import ReasoningDelta as Reasoning
 from svir_proxy.response.normalizer import Limits, State, StreamNormalizer
+from svir_proxy.response.upstream_error import ErrorReader
 from tests.support.events import merged
 
 GENERIC = load_profile("generic")
@@ -269,3 +270,16 @@ def test_stages_are_chosen_by_profile_and_request(facts, fields, texts, expected
     body = sse(*(choice({"content": text}) for text in texts)) + DONE
     profile = load_profile("generic", {"response": facts})
     assert run(body, a_request(**fields), profile) == expected
+
+
+@pytest.mark.parametrize("before", ["", "x" * 190])
+@pytest.mark.parametrize(
+    "body",
+    [b"data: no JSON: %b\n\n", b'{"data": "%b"}', b'{"data": "%b', b"%b", b"<html>%b", b"event: error\ndata: %b\n\n"],
+)
+def test_a_key_in_what_cannot_be_read_stays_here(body, before):
+    key = "local-secret-1"
+    errors = ErrorReader(a_request(), (), (key,))
+    events = feed(StreamNormalizer(a_request(), GENERIC, errors=errors), [body % f"{before}{key}".encode()])
+    assert isinstance(events[-1], Failed)
+    assert "local-s" not in events[-1].error.message
