@@ -7,6 +7,7 @@ from collections.abc import Collection, Mapping
 from typing import Any
 
 from svir_proxy.client_request import Body
+from svir_proxy.errors import ProxyError
 from svir_proxy.request.context import with_values
 
 
@@ -18,10 +19,15 @@ def call_instruction(names: Collection[str]) -> str:
 
 
 def json_instruction(schema: Mapping[str, Any]) -> str:
-    """Demand JSON that matches *schema*."""
+    """Demand JSON that matches *schema*; raises ProxyError where nobody could read it."""
     if schema in ({}, {"type": "object"}):
         return "Answer with one JSON object and nothing else: no prose, no code fence."
-    text = json.dumps(schema, ensure_ascii=False, separators=(",", ":"))
+    try:
+        text = json.dumps(schema, ensure_ascii=False, separators=(",", ":"))
+    except RecursionError:
+        raise ProxyError(
+            "invalid_request", "The schema of 'response_format' is nested too deeply.", param="response_format"
+        ) from None
     return (
         "Answer with one JSON value that matches this JSON schema and nothing else: no prose, no code fence.\n" + text
     )

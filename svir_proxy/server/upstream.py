@@ -86,7 +86,10 @@ class Upstream:
         Raises ProxyError where there is no response.
         """
         url = self._chat_url or self._url(self._chat_path.replace("{model}", quote(model, safe="")))
-        content = dumps(body)
+        try:
+            content = dumps(body)
+        except ValueError as exc:
+            raise ProxyError("invalid_request", f"The request cannot be passed on: {exc}.") from None
         if blobs is None:
             request = httpx.Request("POST", url, headers=self._post_headers, content=content)
         else:

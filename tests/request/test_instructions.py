@@ -7,6 +7,7 @@ from typing import Any
 
 import pytest
 
+from svir_proxy.errors import ProxyError
 from svir_proxy.request.instructions import add_instruction, call_instruction, correction, json_instruction
 from tests.request.support import ask, user
 
@@ -33,6 +34,15 @@ def test_a_schema_nested_deeply_is_told_too() -> None:
     for _ in range(300):
         schema = {"items": schema}
     assert json_instruction(schema).count("items") == 300
+
+
+def test_a_schema_that_nobody_could_read_is_refused() -> None:
+    schema: dict[str, Any] = {}
+    for _ in range(5000):
+        schema = {"items": schema}
+    with pytest.raises(ProxyError) as caught:
+        json_instruction(schema)
+    assert (caught.value.kind, caught.value.param) == ("invalid_request", "response_format")
 
 
 def test_a_correction_names_the_problem_and_the_demand() -> None:

@@ -141,6 +141,16 @@ async def test_no_response(raised: Exception, kind: str) -> None:
         assert KEY not in caught.value.message
 
 
+async def test_a_request_that_nobody_could_read_is_not_sent() -> None:
+    nested: list[Any] = []
+    for _ in range(5000):
+        nested = [nested]
+    network = Network()
+    with pytest.raises(ProxyError) as caught:
+        await upstream(network).chat({"metadata": nested}, "m")
+    assert (caught.value.kind, network.requests) == ("invalid_request", [])
+
+
 ERROR: Final = b'{"error": {"message": "its own words"}}'
 
 
