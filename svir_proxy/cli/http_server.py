@@ -15,6 +15,7 @@ from uvicorn.supervisors import Multiprocess
 
 from svir_proxy.cli import FAILED, OK
 from svir_proxy.cli.configuration import url
+from svir_proxy.cli.http_protocol import HttpProtocol
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -103,7 +104,7 @@ def _config(app: ASGIApp | str, settings: Settings, **more: Any) -> uvicorn.Conf
         app,
         workers=settings.server.workers,
         loop="uvloop" if find_spec("uvloop") else "asyncio",
-        http="httptools",
+        http=HttpProtocol,
         ws="none",
         lifespan="on",
         interface="asgi3",
