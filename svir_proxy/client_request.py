@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, Final, Self
 
 import orjson
@@ -44,6 +45,7 @@ class ClientRequest:
         named_tool: The function the client named, or None.
         call_ids: The ids of the calls in the history.
         blobs: Large payloads of the body, which holds markers in their place; None: it has none.
+        notes: What was repaired in reading it.
         part_kinds: Kinds of content beside text: ``image``, ``audio``, ``file``, ``video``.
     """
 
@@ -59,6 +61,7 @@ class ClientRequest:
     call_ids: frozenset[str]
     part_kinds: frozenset[str]
     blobs: Blobs | None = None
+    notes: tuple[str, ...] = ()
 
     @classmethod
     def from_json(cls, raw: bytes | bytearray, *, id: str, received: int) -> Self:  # noqa: A002 - the field's name
@@ -67,13 +70,18 @@ class ClientRequest:
         try:
             body = orjson.loads(small)
         except orjson.JSONDecodeError as exc:
-            raise ProxyError("invalid_json", f"The request body is not valid JSON: {exc}.") from None
+            body = _with_whole_characters(small)
+            if body is None:
+                raise ProxyError("invalid_json", f"The request body is not valid JSON: {exc}.") from None
+            notes: tuple[str, ...] = ("text=half_characters_replaced",)
+        else:
+            notes = ()
         if not isinstance(body, dict):
             raise ProxyError("invalid_json", f"The request body must be a JSON object, not {_name(body)}.")
-        return cls.from_body(body, id=id, received=received, blobs=blobs)
+        return replace(cls.from_body(body, id=id, received=received), blobs=blobs, notes=notes)
 
     @classmethod
-    def from_body(cls, body: dict[str, Any], *, id: str, received: int, blobs: Blobs | None = None) -> Self:  # noqa: A002 - the field's name
+    def from_body(cls, body: dict[str, Any], *, id: str, received: int) -> Self:  # noqa: A002 - the field's name
         """Read a parsed body; raises ProxyError where no server could work with it."""
         messages = body.get("messages")
         if messages is None:
@@ -115,13 +123,31 @@ class ClientRequest:
             named_tool=named,
             call_ids=frozenset(_call_ids(messages)),
             part_kinds=frozenset(_part_kinds(messages)),
-            blobs=blobs,
         )
 
     def tool_parameters(self) -> dict[str, Mapping[str, Any]]:
         """The JSON schema of each offered function's parameters; ``{}`` where it has none."""
         schemas = {name: function.get("parameters") for name, function in _functions(self.body)}
         return {name: schema if isinstance(schema, dict) else {} for name, schema in schemas.items()}
+
+
+def _with_whole_characters(raw: bytes | bytearray) -> Any:
+    """The JSON in *raw* if all that is wrong with it is half an emoji, which clients leave that cut texts; else None.
+
+    An escape of one half of a surrogate pair is valid JSON, but no text that UTF-8 or a server could say.
+    """
+    if b"\\ud" not in raw.lower():
+        return None
+    try:
+        value = json.loads(raw, parse_constant=_no_constant)
+        text = json.dumps(value, ensure_ascii=False).encode("utf-16", "surrogatepass").decode("utf-16", "replace")
+        return orjson.loads(text)
+    except (ValueError, RecursionError):
+        return None
+
+
+def _no_constant(name: str) -> None:
+    raise ValueError(name)
 
 
 def _name(value: Any) -> str:

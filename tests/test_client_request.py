@@ -154,3 +154,25 @@ def test_the_body_is_kept_as_it_came():
     body = {"messages": [HI], "top_k": 5, "tools": None}
     request = ClientRequest.from_json(bytearray(json.dumps(body).encode()), id="req-1", received=7)
     assert (request.id, request.received, request.body) == ("req-1", 7, body)
+
+
+@pytest.mark.parametrize(
+    ("content", "read"),
+    [
+        (r"cut \ud83d", "cut \ufffd"),
+        (r"\ude00 cut", "\ufffd cut"),
+        (r"whole \ud83d\ude00", "whole \U0001f600"),
+        (r"both \ud83d\ude00 and \ud83d.", "both \U0001f600 and \ufffd."),
+    ],
+)
+def test_half_a_character_is_read_and_told(content: str, read: str) -> None:
+    raw = b'{"messages": [{"role": "user", "content": "%b"}]}' % content.encode()
+    request = ClientRequest.from_json(raw, id="r", received=1)
+    assert request.body["messages"][0]["content"] == read
+    assert request.notes == (("text=half_characters_replaced",) if "\ufffd" in read else ())
+
+
+@pytest.mark.parametrize("raw", [rb'{"a": "\ud83d", "b": NaN}', rb'{"a": "\ud83d"', rb'{"a": "\ud8"}'])
+def test_what_is_wrong_beside_half_a_character_is_refused(raw: bytes) -> None:
+    with pytest.raises(ProxyError, match="not valid JSON"):
+        ClientRequest.from_json(raw, id="r", received=1)

@@ -13,6 +13,7 @@ _TABLE: Final[tuple[tuple[str, str | None, str], ...]] = (
     (r"model=alias", None, "the model goes under the server's own id (models of the backend)"),
     (r"model=added", None, "the request names no model, and goes to the one it is answered by"),
     (r"nulls=(.*)", None, "fields that are null are left out: they say nothing, and servers trip over them"),
+    (r"text=half_characters_replaced", None, "half of a character, which no server could read, became U+FFFD"),
     (r"file=text", "request.files", "a text file goes as text inside the message"),
     (r"functions=tools", "request.legacy_functions", "the deprecated functions go as tools"),
     (r"tools=none_offered:(.+)", "request.empty_tools", "what only makes sense with tools is left out without them"),

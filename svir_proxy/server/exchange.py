@@ -48,7 +48,7 @@ class Exchange:
     @property
     def notes(self) -> tuple[str, ...]:
         """What was changed in the request."""
-        return (*self._restored, *self._rewritten.notes, *self._retries)
+        return (*self.request.notes, *self._restored, *self._rewritten.notes, *self._retries)
 
     async def run(self, answer: Answer) -> ProxyError | None:
         """Fill *answer*; the error where it is not whole."""
