@@ -103,8 +103,11 @@ class Exchange:
             self._retries = (*self._retries, f"{expectation.fact}=asked_again")
             second = HeldAnswer(answer, expectation)
             watch.restart()
-            if await self._ask(body, second, watch) is None:
+            failure = await self._ask(body, second, watch)
+            if failure is None:
                 held, problem = second, second.unmet()
+            else:
+                answer.take([Noted(f"{expectation.fact}=repeat_failed:{failure.kind}")])
         if problem is not None and self._upstream.backend.strict:
             demand = expectation.fact.partition(".")[0]
             return ProxyError(
