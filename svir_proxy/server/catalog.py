@@ -59,7 +59,8 @@ class Catalog:
     async def route(self, model: str) -> Route:
         """The backend for *model*; raises ProxyError, model_not_found with the nearest names.
 
-        A backend that stands alone is asked for any name, unless naming a model makes its server load it.
+        A backend that stands alone is asked for any name, unless naming a model makes its server load it: then it has
+        to be in the server's list or among the aliases.
         """
         for upstream in self.upstreams:
             if model in upstream.backend.models:
@@ -97,8 +98,7 @@ class Catalog:
             if found is None and policy == "loads":
                 if isinstance(listed, ProxyError) and listed.kind not in _WITHOUT_LIST:
                     raise replace(listed)
-                if isinstance(listed, list) and listed:
-                    raise self._missing(model)
+                raise self._missing(model)
         return Route(upstream, found or model, listed=found is not None)
 
     async def models(self, upstream: Upstream) -> list[ListedModel] | ProxyError:
@@ -213,7 +213,7 @@ class Catalog:
         names += [item.name for listing in self._listings.values() for item in listing.models or () if item.chat]
         names = list(dict.fromkeys(names))
         near = difflib.get_close_matches(model, names, n=3, cutoff=0.4) or names[:3]
-        hint = f" Did you mean {' or '.join(map(repr, near))}?" if near else ""
+        hint = f" Did you mean {' or '.join(map(repr, near))}?" if near else " Name it under models of its backend."
         return ProxyError("model_not_found", f"No backend has the model {model!r}.{hint}", param="model")
 
 

@@ -90,9 +90,6 @@ LISTED: Final = {
         # naming a model loads it
         ("mlx-lm", LISTED, "tiny.gguf", ("a", "/models/tiny.gguf", True)),
         ("mlx-lm", LISTED, "", ("a", "", True)),
-        ("mlx-lm", listing(), "anything", ("a", "anything", False)),
-        ("mlx-lm", httpx.Response(200, content=b""), "anything", ("a", "anything", False)),
-        ("mlx-lm", httpx.Response(200, content=b"<html>"), "anything", ("a", "anything", False)),
     ],
 )
 @pytest.mark.parametrize("again", [False, True])
@@ -103,6 +100,14 @@ async def test_a_backend_alone(profile: str, list_: Any, model: str, expected: t
         if again:
             assert await route(catalog, model) == expected
         assert len(servers.asked) == (1 if profile != "generic" and model else 0)
+
+
+@pytest.mark.parametrize("list_", [listing(), httpx.Response(200, content=b""), httpx.Response(200, content=b"<html>")])
+async def test_a_name_that_would_be_loaded_has_to_be_known(list_: Any) -> None:
+    async with catalog_of(Servers(a=list_), "mlx-lm") as catalog:
+        kind, message = await route(catalog, "anything")
+    assert kind == "model_not_found"
+    assert "Name it under models" in message
 
 
 @pytest.mark.parametrize(
