@@ -83,8 +83,9 @@ def test_nobody_forges_a_line_for_machines(text: str) -> None:
 
 @pytest.fixture
 def loggers() -> Iterator[list[logging.Logger]]:
-    found = [logging.getLogger(name) for name in ("svir_proxy", "uvicorn")]
+    found = [logging.getLogger(name) for name in ("svir_proxy", "uvicorn", "uvicorn.error")]
     before = [(logger.handlers, logger.level, logger.propagate) for logger in found]
+    found[-1].setLevel(logging.NOTSET)  # servers of other tests leave theirs
     yield found
     for logger, (handlers, level, propagate) in zip(found, before, strict=True):
         logger.handlers, logger.propagate = handlers, propagate
