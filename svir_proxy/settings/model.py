@@ -5,6 +5,7 @@ from __future__ import annotations
 import ipaddress
 import re
 from typing import Annotated, Any, Final, Literal
+from urllib.parse import urlsplit
 
 from pydantic import AfterValidator, Field, ValidationInfo, field_validator, model_validator
 from pydantic_settings import BaseSettings, PydanticBaseSettingsSource, SettingsConfigDict
@@ -16,6 +17,9 @@ from svir_proxy.settings.problems import several
 
 _HOST: Final = re.compile(r"[A-Za-z0-9._-]+")
 _ORIGIN: Final = re.compile(r"\*|[a-z][a-z0-9+.-]*://[^/?#\s]+")
+_EVERYWHERE: Final = frozenset({"0.0.0.0", "::"})  # noqa: S104 - compared with, not bound
+_ALIKE: Final = frozenset({"127.0.0.1", "localhost"})
+_PORTS: Final = {"http": 80, "https": 443}
 _LOOPBACK_NAMES: Final = frozenset({"localhost", "127.0.0.1", "[::1]"})
 
 
@@ -74,6 +78,15 @@ class ServerSettings(Section):
         if self.allowed_hosts:
             return frozenset(self.allowed_hosts)
         return _LOOPBACK_NAMES | {_host_header(self.host)} if self.is_loopback else None
+
+    def is_at(self, url: str) -> bool:
+        """Whether *url* (of a backend) is the address that the proxy itself binds, as far as names tell."""
+        parts = urlsplit(url)
+        if (parts.port or _PORTS[parts.scheme]) != self.port:
+            return False
+        own = self.host.lower()
+        names = {own} | (_ALIKE if own in _ALIKE else _ALIKE | {"::1"} if own in _EVERYWHERE else set())
+        return parts.hostname in names
 
 
 class StreamingSettings(Section):
@@ -172,4 +185,15 @@ class Settings(BaseSettings):
     def _names_are_unique(cls, backends: list[Backend]) -> list[Backend]:
         if problems := repeated_names(backends):
             raise several(problems)
+        return backends
+
+    @field_validator("backends")
+    @classmethod
+    def _none_is_the_proxy(cls, backends: list[Backend], info: ValidationInfo) -> list[Backend]:
+        server = info.data.get("server")
+        text = "is this proxy itself, which would ask itself without end; name the model server's port"
+        if isinstance(server, ServerSettings) and (
+            own := [(f"[{i}].base_url", text) for i, backend in enumerate(backends) if server.is_at(backend.root)]
+        ):
+            raise several(own)
         return backends

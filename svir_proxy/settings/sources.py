@@ -23,8 +23,9 @@ DEFAULT_FILE: Final = Path("config/svir.yaml")
 
 _VARIABLE: Final = re.compile(r"\$\$\{|\$\{([^}]*)\}")
 _NAME: Final = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
+_TOO_DEEP: Final = "is nested too deeply, or has an anchor within itself"
 _PATH_KEYS: Final = frozenset({"keys_file", "key_file", "api_key_file", "ca_file"})
-_QUOTED: Final = re.compile(r"'(?!<)[^']{2,}'")
+_QUOTED: Final = re.compile(r"'(?!<|\\\w+')[^']{2,}'")
 
 
 def find_config(config: Path | None) -> Path | None:
@@ -51,11 +52,16 @@ def read_file(path: Path, problems: list[Problem]) -> dict[str, Any]:
         raise SettingsError([(str(path), "is no UTF-8 text; save it as UTF-8")]) from None
     except yaml.YAMLError as exc:
         raise SettingsError([(str(path), _syntax(exc))]) from None
+    except RecursionError:
+        raise SettingsError([(str(path), _TOO_DEEP)]) from None
     if document is None:
         return {}
     if not isinstance(document, dict):
         raise SettingsError([(str(path), "is no mapping of settings; see config/svir.example.yaml")])
-    settings: dict[str, Any] = _resolve(document, (), path.parent, problems)
+    try:
+        settings: dict[str, Any] = _resolve(document, (), path.parent, problems)
+    except RecursionError:
+        raise SettingsError([(str(path), _TOO_DEEP)]) from None
     return settings
 
 
@@ -109,7 +115,7 @@ class _Loader(yaml.SafeLoader):
 def _syntax(error: yaml.YAMLError) -> str:
     mark = getattr(error, "problem_mark", None) or getattr(error, "context_mark", None)
     problem = getattr(error, "problem", None) or getattr(error, "reason", None) or "is no YAML"
-    # A name in quotes may be a secret that began with * or !; a single character or a token cannot.
+    # A name in quotes may be a secret that began with * or !; a character, escaped or not, or a token cannot.
     problem = _QUOTED.sub("a name", problem)
     return (
         f"line {mark.line + 1}, column {mark.column + 1}: {problem}" if mark is not None else f"is no YAML: {problem}"

@@ -102,5 +102,40 @@ def test_problems(given: dict[str, Any], lines: list[str]) -> None:
     assert _lines(**given) == lines
 
 
+@pytest.mark.parametrize(
+    ("host", "url", "is_itself"),
+    [
+        ("127.0.0.1", "http://127.0.0.1:8484", True),
+        ("127.0.0.1", "http://LocalHost:8484/v1", True),
+        ("localhost", "http://127.0.0.1:8484", True),
+        ("::1", "http://[::1]:8484/v1/", True),
+        ("127.0.0.2", "http://127.0.0.2:8484", True),
+        ("0.0.0.0", "http://127.0.0.1:8484", True),
+        ("::", "http://localhost:8484", True),
+        ("Proxy.lan", "http://proxy.lan:8484", True),
+        ("127.0.0.1", "http://127.0.0.1:8485", False),
+        ("127.0.0.1", "http://127.0.0.1", False),
+        ("127.0.0.1", "http://[::1]:8484", False),
+        ("127.0.0.1", "http://10.0.0.1:8484", False),
+        ("0.0.0.0", "http://model:8484", False),
+    ],
+)
+def test_no_backend_is_the_proxy(host: str, url: str, is_itself: bool) -> None:
+    given = {
+        "server": {"host": host},
+        "auth": {"keys": ["sk"]},
+        "backends": [{"name": "a", "base_url": "http://h"}, {"name": "b", "base_url": url}],
+    }
+    if is_itself:
+        [line] = _lines(**given)
+        assert line.startswith("backends[1].base_url: is this proxy itself")
+    else:
+        assert len(Settings(**given).backends) == 2
+
+
+def test_port_0_is_no_backends_port() -> None:
+    assert Settings(server={"port": 0}, backends=[{"name": "a", "base_url": "http://127.0.0.1"}]).backends
+
+
 def test_sections_that_are_null_have_their_defaults() -> None:
     assert Settings(server=None, auth=None, backends=None) == Settings()
