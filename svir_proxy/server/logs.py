@@ -6,6 +6,7 @@ character.
 
 from __future__ import annotations
 
+import asyncio
 import json
 import logging
 import sys
@@ -56,6 +57,7 @@ class JsonFormatter(logging.Formatter):
 def set_up_logging(settings: LoggingSettings) -> None:
     """Send the proxy's logs, and uvicorn's, to stderr as *settings* say."""
     handler = logging.StreamHandler(sys.stderr)
+    handler.addFilter(_is_no_cancellation)
     handler.setFormatter(JsonFormatter() if settings.format == "json" else ConsoleFormatter())
     level = settings.level.upper()
     for name, least in (("svir_proxy", level), ("uvicorn", "WARNING")):
@@ -66,6 +68,11 @@ def set_up_logging(settings: LoggingSettings) -> None:
 
 
 _IN_THE_MESSAGE: Final = frozenset({"method", "path", "status"})
+
+
+def _is_no_cancellation(record: logging.LogRecord) -> bool:
+    """A second Ctrl+C ends uvicorn's own tasks too, which it reports as their fault."""
+    return not (record.exc_info and isinstance(record.exc_info[1], asyncio.CancelledError))
 
 
 def _quoted(value: object) -> str:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
 import logging
 import re
@@ -103,6 +104,7 @@ def test_logs_go_to_stderr_as_the_settings_say(
     logging.getLogger("svir_proxy.requests").info("seen")
     logging.getLogger("svir_proxy.requests").debug("too little")
     logging.getLogger("uvicorn.error").info("of no interest")
+    logging.getLogger("uvicorn.error").error("no fault", exc_info=asyncio.CancelledError())
     logging.getLogger("uvicorn.error").warning("of interest")
     out, err = capsys.readouterr()
     assert out == ""
