@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any, Final, Self
 
 import orjson
@@ -78,10 +78,18 @@ class ClientRequest:
             notes = ()
         if not isinstance(body, dict):
             raise ProxyError("invalid_json", f"The request body must be a JSON object, not {_name(body)}.")
-        return replace(cls.from_body(body, id=id, received=received), blobs=blobs, notes=notes)
+        return cls.from_body(body, id=id, received=received, blobs=blobs, notes=notes)
 
     @classmethod
-    def from_body(cls, body: dict[str, Any], *, id: str, received: int) -> Self:  # noqa: A002 - the field's name
+    def from_body(
+        cls,
+        body: dict[str, Any],
+        *,
+        id: str,  # noqa: A002 - the field's name
+        received: int,
+        blobs: Blobs | None = None,
+        notes: tuple[str, ...] = (),
+    ) -> Self:
         """Read a parsed body; raises ProxyError where no server could work with it."""
         messages = body.get("messages")
         if messages is None:
@@ -123,6 +131,8 @@ class ClientRequest:
             named_tool=named,
             call_ids=frozenset(_call_ids(messages)),
             part_kinds=frozenset(_part_kinds(messages)),
+            blobs=blobs,
+            notes=notes,
         )
 
     def tool_parameters(self) -> dict[str, Mapping[str, Any]]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Collection
 from enum import Enum
 from typing import Final
 
@@ -37,7 +38,10 @@ class State(Enum):
     FAILED = "failed"
 
 
-OVER: Final = frozenset({State.COMPLETE, State.FAILED})
+OVER: Final[Collection[State]] = (
+    State.COMPLETE,
+    State.FAILED,
+)  # no set: looking a member up there costs more than all of them
 OUTPUT: Final = (ContentDelta, ReasoningDelta, RefusalDelta, ToolCallStarted, ArgumentsDelta)
 
 _ASIDE: Final = (Identified, LogprobsReported, ExtrasReported, Noted)  # said about the answer, not part of its course

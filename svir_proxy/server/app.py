@@ -8,8 +8,8 @@ from __future__ import annotations
 
 import asyncio
 import logging
+import os
 import re
-import uuid
 from collections.abc import Awaitable, Callable
 from typing import Any, Final
 
@@ -97,7 +97,7 @@ class Proxy:
     async def _serve(self, scope: Scope, receive: Receive, send: Send) -> None:
         request_id = header(scope, b"x-request-id")
         if not _REQUEST_ID.fullmatch(request_id):
-            request_id = uuid.uuid4().hex
+            request_id = os.urandom(16).hex()
         headers: Headers = [(b"x-request-id", request_id.encode("ascii"))]
         log = RequestLog(request_id, scope["method"], scope["path"])
         scope["svir.path"], scope["path"] = scope["path"], _without_prefix(scope["path"])

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import asyncio
 import logging
+import os
 import time
-import uuid
 from dataclasses import replace
 from typing import Final
 
@@ -46,7 +46,7 @@ class Chat:
         """Answer one request; *headers* go with the answer, whatever it is."""
         check_media_type(scope)
         raw = await read_body(scope, receive, self._settings.server.max_request_bytes)
-        request = ClientRequest.from_json(raw, id=uuid.uuid4().hex[:24], received=int(time.time()))
+        request = ClientRequest.from_json(raw, id=os.urandom(12).hex(), received=int(time.time()))
         del raw
         log.model, log.stream = request.model, request.stream
         async with ClientWatch(receive) as client:

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import asyncio
 import sys
+from collections.abc import Callable
 from typing import Final
 
 import httpx
@@ -34,8 +35,9 @@ class Watch:
         self._has_output = False
         self._paused_at: float | None = None
         self._timer: asyncio.TimerHandle | None = None
-        self.over: asyncio.Future[ProxyError] = self._loop.create_future()
-        """Set when a limit is over."""
+        self._on_over: Callable[[ProxyError], None] | None = None
+        self.is_over = False
+        """Whether a limit is over; nothing is watched from then on."""
 
     @property
     def deadline(self) -> float:
@@ -45,6 +47,12 @@ class Watch:
     def start(self) -> None:
         """Watch from now on."""
         self._tick()
+
+    def tell(self, on_over: Callable[[ProxyError], None] | None) -> None:
+        """Call *on_over* when a limit is over; at once where one is."""
+        self._on_over = on_over
+        if self.is_over and on_over is not None:
+            on_over(self.error())
 
     def stop(self) -> None:
         """Watch no longer."""
@@ -77,8 +85,9 @@ class Watch:
         now = self._loop.time()
         if self._paused_at is None and now >= self._deadline:
             self._timer = None
-            if not self.over.done():
-                self.over.set_result(self.error())
+            self.is_over = True
+            if self._on_over is not None:
+                self._on_over(self.error())
             return
         # No longer than the shorter limit, which may come to count from any moment on.
         due = min(self._answer.tick(now), now + min(self._timeouts.idle, self._timeouts.first_output))
@@ -127,11 +136,10 @@ class Reception:
         self._answer.begin_source(self)
         try:
             body.attach(self)
-            if not self._done.done():
-                await asyncio.wait((self._done, self._watch.over), return_when=asyncio.FIRST_COMPLETED)
-            if not self._done.done():
-                self._fail(self._watch.over.result())
+            self._watch.tell(self._fail)
+            await self._done
         finally:
+            self._watch.tell(None)
             self._answer.end_source()
             self._watch.resume()
             self._release(body)
@@ -207,6 +215,8 @@ class Reception:
             self._watch.output()
 
     def _fail(self, error: ProxyError) -> None:
+        if self._done.done():
+            return
         self._answer.take(self._normalizer.fail(error))
         self._note_end()
 

@@ -95,10 +95,18 @@ async def test_refused(name: str) -> None:
     made.connection_lost(None)
 
 
+H2C: Final = POST + b"Connection: Upgrade, HTTP2-Settings\r\nHTTP2-Settings: AAE\r\n"
+JAVA: Final = H2C + b"Upgrade: h2c\r\ncontent-length: 1024\r\n\r\n"
+
 # name: (pieces, bytes of the body)
 ANSWERED: Final[dict[str, tuple[list[bytes], int]]] = {
     "a long head": ([POST, *[b"x-a: %b\r\n" % KIB] * 60, b"\r\n"], 0),
     "a body": ([POST, b"content-length: 204800\r\n\r\n", *[KIB] * 200], 204800),
+    "an offer of h2c": ([JAVA + KIB], 1024),
+    "an offer of h2c, and the body later": ([JAVA, KIB], 1024),
+    "an offer of h2c in the last field": ([H2C + b"transfer-encoding: chunked\r\nUPGRADE : h2c\r\n\r\n0\r\n\r\n"], 0),
+    "words of an offer in the body": ([H2C + b"content-length: 16\r\n\r\n", b"\r\nUpgrade: h2c\r\n"], 16),
+    "the same in one piece": ([H2C + b"content-length: 16\r\n\r\n\r\nUpgrade: h2c\r\n"], 16),
     "a chunked body": ([CHUNKED, *[b"400\r\n", KIB, b"\r\n"] * 200, b"0\r\n\r\n"], 204801),
 }
 

@@ -293,7 +293,7 @@ async def test_a_limit_that_was_over_before_the_body_came(clock: Clock) -> None:
     setup = Setup()
     setup.watch.start()
     clock.advance(601)
-    await until(setup.watch.over.done)
+    await until(lambda: setup.watch.is_over)
     error = await setup.result()
     assert error is not None
     assert error.kind == "upstream_timeout"
