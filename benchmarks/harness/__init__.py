@@ -1,0 +1,1 @@
+"""What ``run.py`` is made of: scenarios, processes, targets, report. Standard library only."""
