@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import json
+import re
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any, Final, Self
@@ -14,6 +14,14 @@ from svir_proxy.errors import ProxyError
 
 Body = Mapping[str, Any]
 """A request body. Never mutated: images are tens of megabytes, and rewrites share what they do not change."""
+
+_UP_TO_HALF: Final = re.compile(
+    rb"((?:[^\\]++|\\u[dD][89abAB][0-9a-fA-F]{2}\\u[dD][c-fC-F][0-9a-fA-F]{2}|\\(?!u[dD][89a-fA-F]).)*+)"
+    rb"\\u[dD][89a-fA-F][0-9a-fA-F]{2}",
+    re.DOTALL,
+)
+"""JSON up to an escape of half a surrogate pair (group 1), and that escape."""
+_REPLACEMENT: Final = rb"\ufffd"
 
 _PART_KINDS: Final = {
     "image_url": "image",
@@ -146,18 +154,15 @@ def _with_whole_characters(raw: bytes | bytearray) -> Any:
 
     An escape of one half of a surrogate pair is valid JSON, but no text that UTF-8 or a server could say.
     """
-    if b"\\ud" not in raw.lower():
-        return None
+    pieces: list[bytes | bytearray] = []
+    start = 0
+    while half := _UP_TO_HALF.match(raw, start):
+        pieces += (half[1], _REPLACEMENT)
+        start = half.end()
     try:
-        value = json.loads(raw, parse_constant=_no_constant)
-        text = json.dumps(value, ensure_ascii=False).encode("utf-16", "surrogatepass").decode("utf-16", "replace")
-        return orjson.loads(text)
-    except (ValueError, RecursionError):
+        return orjson.loads(b"".join((*pieces, raw[start:])))
+    except orjson.JSONDecodeError:
         return None
-
-
-def _no_constant(name: str) -> None:
-    raise ValueError(name)
 
 
 def _name(value: Any) -> str:

@@ -163,6 +163,8 @@ def test_the_body_is_kept_as_it_came():
         (r"\ude00 cut", "\ufffd cut"),
         (r"whole \ud83d\ude00", "whole \U0001f600"),
         (r"both \ud83d\ude00 and \ud83d.", "both \U0001f600 and \ufffd."),
+        (r"no escape \\ud83d", "no escape \\ud83d"),
+        (r"\ud83d\ud83d\ude00\\\ude00", "\ufffd\U0001f600\\\ufffd"),
     ],
 )
 def test_half_a_character_is_read_and_told(content: str, read: str) -> None:

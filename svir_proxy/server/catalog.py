@@ -22,6 +22,9 @@ _FRESH_SECONDS: Final = 10.0
 """How long a list counts: long enough for a burst of requests, short enough to see a model that was just loaded."""
 _AWAY: Final = frozenset({"upstream_unreachable", "upstream_timeout", "upstream_failed", "upstream_unavailable"})
 """Errors of a server that may have models all the same."""
+_COMPARED_NAMES: Final = 1000
+_COMPARED_CHARACTERS: Final = 200
+"""How much a name that is not there is compared with: aliases first, and no longer than some milliseconds."""
 _WITHOUT_LIST: Final = frozenset({"upstream_bad_response", "invalid_request"})
 """Errors of a server that answers, but has no list to look into."""
 
@@ -212,7 +215,10 @@ class Catalog:
         names = [alias for upstream in self.upstreams for alias in upstream.backend.models]
         names += [item.name for listing in self._listings.values() for item in listing.models or () if item.chat]
         names = list(dict.fromkeys(names))
-        near = difflib.get_close_matches(model, names, n=3, cutoff=0.4) or names[:3]
+        near = (
+            difflib.get_close_matches(model[:_COMPARED_CHARACTERS], names[:_COMPARED_NAMES], n=3, cutoff=0.4)
+            or names[:3]
+        )
         hint = f" Did you mean {' or '.join(map(repr, near))}?" if near else " Name it under models of its backend."
         return ProxyError("model_not_found", f"No backend has the model {model!r}.{hint}", param="model")
 

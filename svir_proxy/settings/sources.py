@@ -57,7 +57,7 @@ def read_file(path: Path, problems: list[Problem]) -> dict[str, Any]:
     if document is None:
         return {}
     if not isinstance(document, dict):
-        raise SettingsError([(str(path), "is no mapping of settings; see config/svir.example.yaml")])
+        raise SettingsError([(str(path), "is no mapping of settings; it begins with 'backends:' and a list of them")])
     try:
         settings: dict[str, Any] = _resolve(document, (), path.parent, problems)
     except RecursionError:
