@@ -1,5 +1,4 @@
-"""Measures the core without any I/O: nanoseconds of CPU for each event of a stream, microseconds for each
-request and for each plain answer.
+"""Measures the core without any I/O: CPU time for each event of a stream, each request and each plain answer.
 
 Each shape is a stream as a server sends it, read by the normalizer and written by the SSE writer; that the client gets
 all of its text is checked first. Figures are medians of interleaved repetitions. With --save and --compare two commits

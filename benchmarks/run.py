@@ -155,7 +155,7 @@ def _see_idle(target: Target) -> dict[str, Any]:
     try:
         target.start()
         time.sleep(0.5)  # what it still does after it is ready
-        return {"start_s": round(target.start_seconds, 3), "rss_mb": round(target.rss_mb(), 1)}
+        return {"start_s": round(target.start_seconds, 3), "rss_mib": round(target.rss_mib(), 1)}
     finally:
         target.stop()
 
@@ -165,7 +165,7 @@ def _lost(run: dict[str, Any]) -> int:
 
 
 def _line(run: dict[str, Any]) -> str:
-    shown = ("start_s", "rss_mb", "cpu_us_per_piece", "cpu_ms_per_answer", "ok")
+    shown = ("start_s", "rss_mib", "cpu_us_per_piece", "cpu_ms_per_answer", "ok")
     figures = [f"{key} {run[key]}" for key in shown if key in run]
     if lost := _lost(run):
         figures.append(f"LOST {lost} {run.get('first_bad', '')[:200]}")

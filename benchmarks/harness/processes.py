@@ -118,10 +118,10 @@ class Running:
             found += children.get(pid, [])
         return found
 
-    def rss_mb(self) -> float:
+    def rss_mib(self) -> float:
         """Resident memory of all its processes."""
         pages = sum(int(Path(f"/proc/{pid}/statm").read_text().split()[1]) for pid in self.pids())
-        return pages * resource.getpagesize() / 1e6
+        return pages * resource.getpagesize() / 2**20
 
     def stop(self) -> None:
         """End it, its children too."""

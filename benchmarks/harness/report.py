@@ -142,8 +142,8 @@ GOALS: Final = (
     Goal("added time to the first event, one connection, p50", " ms", 0.6, 0.4, 2, _added_ms),
     Goal("cost of a plain answer, 256 against 16 connections", " x", 1.3, 1.1, 2, _crowded),
     Goal("1000 streams: lost", "", 0, 0, 0, _lost),
-    Goal("1000 streams: memory", " MB", 80, 60, 0, lambda r, t: r.figure(t, "paced1000", "rss_kb_max", 1.024e-3)),
-    Goal("memory, idle", " MB", 60, 40, 0, lambda r, t: r.figure(t, IDLE, "rss_mb")),
+    Goal("1000 streams: memory", " MiB", 80, 60, 0, lambda r, t: r.figure(t, "paced1000", "rss_kb_max", 1 / 1024)),
+    Goal("memory, idle", " MiB", 60, 40, 0, lambda r, t: r.figure(t, IDLE, "rss_mib")),
     Goal("time to `listening`", " s", 1, 0.4, 2, lambda r, t: r.figure(t, IDLE, "start_s")),
 )
 _PEER_MUST: Final = 1.25
@@ -187,7 +187,7 @@ def scenario_table(results: Results, scenario: str) -> str:
     unit = "us/event" if streams else "ms/answer"
     columns = [f"CPU {unit} (min-max)", "x nginx (min-max)", "answers/s", "first event p50/p99 ms"]
     columns += ["event latency p50/p99 ms"] if streams else []
-    columns += ["MB", "lost", "rewritten"] if streams else ["MB", "lost"]
+    columns += ["MiB", "lost", "rewritten"] if streams else ["MiB", "lost"]
     lines = ["| target | " + " | ".join(columns) + " |", "| --- |" + " --- |" * len(columns)]
     for target in results.targets:
         values = results.values(target, scenario, "ok")
@@ -197,7 +197,7 @@ def scenario_table(results: Results, scenario: str) -> str:
         ratio = _cpu_ratio(results, target, scenario)
         elapsed = results.values(target, scenario, "elapsed_s")
         rate = median(values[i] / elapsed[i] for i in values)
-        memory = results.figure(target, scenario, "rss_kb_max", 1.024e-3)
+        memory = results.figure(target, scenario, "rss_kb_max", 1 / 1024)
         cells = [cpu.text(digits) if cpu else _NONE, ratio.text(2) if ratio else _NONE, f"{rate:.0f}"]
         cells.append(_quantiles(results, target, scenario, "first_us", 2))
         if streams:
@@ -217,9 +217,9 @@ def _quantiles(results: Results, target: str, scenario: str, key: str, digits: i
 
 def idle_table(results: Results) -> str:
     """Memory before the first request, and how long starting takes."""
-    lines = ["| target | MB (min-max) | ready after s (min-max) |", "| --- | --- | --- |"]
+    lines = ["| target | MiB (min-max) | ready after s (min-max) |", "| --- | --- | --- |"]
     for target in results.targets:
-        memory, start = results.figure(target, IDLE, "rss_mb"), results.figure(target, IDLE, "start_s")
+        memory, start = results.figure(target, IDLE, "rss_mib"), results.figure(target, IDLE, "start_s")
         if memory and start:
             lines.append(f"| {target} | {memory.text(0)} | {start.text(2)} |")
     return "\n".join(lines)

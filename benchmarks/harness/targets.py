@@ -185,9 +185,9 @@ class Target:
         """Its processes."""
         return self._running.pids() if self._running else []
 
-    def rss_mb(self) -> float:
+    def rss_mib(self) -> float:
         """Its memory."""
-        return self._running.rss_mb() if self._running else 0.0
+        return self._running.rss_mib() if self._running else 0.0
 
     def stop(self) -> None:
         """End it."""
