@@ -81,7 +81,8 @@ class StreamNormalizer:
         self._limits = limits
         self._errors = errors or ErrorReader(request, profile.errors)
         self._lifecycle = Lifecycle()
-        self._finish = Finish(self._lifecycle.feed, named_tool=request.named_tool)
+        demand = request.tool_choice if request.tool_choice in ("required", "named") and request.tool_names else None
+        self._finish = Finish(self._lifecycle.feed, named_tool=request.named_tool, demand=demand)
         self.call_extras: dict[str, Any] = {}
         """What the server demands back with its calls, by their ids."""
         self._head = build_stages(request, profile, limits, self._finish.feed, self.call_extras)

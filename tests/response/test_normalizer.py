@@ -261,6 +261,9 @@ STAGES = {
     "where that is off": ({"text_calls": False}, {"tools": tools("look")}, [WRITTEN], [Content(WRITTEN), STOP, END]),
     "where there are no tools": ({}, {}, [WRITTEN], [Content(WRITTEN), STOP, END]),
     "where no tool may be called": ({}, {"tools": tools("look"), "tool_choice": "none"}, [WRITTEN], [Content(WRITTEN), STOP, END]),
+    "where one must be called": ({}, {"tools": tools("look"), "tool_choice": "required"}, [WRITTEN], [Noted("tool_calls=written_as_text"), *CALLED]),
+    "where one must be, and is not": ({}, {"tools": tools("look"), "tool_choice": "required"}, ["a"], [Content("a"), Noted("tool_choice.required=unmet"), STOP, END]),
+    "where one must be, and there is none": ({}, {"tool_choice": "required"}, ["a"], [Content("a"), STOP, END]),
     "in reasoning": ({}, {"tools": tools("look")}, ["<think>", WRITTEN], [Reasoning(WRITTEN), STOP, END]),
 }  # fmt: skip
 

@@ -1,4 +1,4 @@
-"""Why the answer ended, decided when it has ended, and the token counts that belong to it.
+"""Why the answer ended, decided when it has ended, whether it holds a demanded call, and its token counts.
 
 A finish reason can be missing, empty, early, repeated or in another vocabulary, and Azure can block an answer after its
 ``stop``: so it is held until the stream's end, as is the usage, of which the last report counts.
@@ -12,6 +12,7 @@ from svir_proxy.response.events import (
     Ended,
     FilterVerdict,
     Finished,
+    Noted,
     StageEvent,
     ToolCallStarted,
     UsageReported,
@@ -45,13 +46,19 @@ def canonical_reason(word: str) -> str:
 
 
 class Finish:
-    """Holds finish and usage to the end; *named_tool* is the function the request named, if it named one."""
+    """Holds finish and usage to the end.
 
-    __slots__ = ("_all_named", "_calls", "_named_tool", "_reason", "_sink", "_usage", "seen")
+    *named_tool* is the function the request named, if it named one. *demand* is its ``tool_choice``, ``required`` or
+    ``named``, where it offers tools and insists on a call. An answer without that call is told: also servers that keep
+    the demand break it, where the chat template knows no tools or where the thinking never ends.
+    """
 
-    def __init__(self, sink: Sink, *, named_tool: str | None) -> None:
+    __slots__ = ("_all_named", "_calls", "_demand", "_named_tool", "_reason", "_sink", "_usage", "seen")
+
+    def __init__(self, sink: Sink, *, named_tool: str | None, demand: str | None = None) -> None:
         self._sink = sink
         self._named_tool = named_tool
+        self._demand = demand
         self._reason = "stop"
         self._calls = False
         self._all_named = True
@@ -69,6 +76,8 @@ class Finish:
         elif isinstance(event, UsageReported):
             self._usage = event
         elif isinstance(event, Ended):
+            if self._demand is not None and not self._is_met():
+                self._sink(Noted(f"tool_choice.{self._demand}=unmet"))
             self._sink(Finished(self._decide()))
             if self._usage is not None:
                 self._sink(self._usage)
@@ -82,6 +91,9 @@ class Finish:
     def _take(self, reason: str) -> None:
         if _STRENGTH[reason] > _STRENGTH[self._reason]:
             self._reason = reason
+
+    def _is_met(self) -> bool:
+        return self._calls and (self._all_named or self._demand != "named")
 
     def _decide(self) -> str:
         if self._reason in ("length", "content_filter"):

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from svir_proxy.errors import ProxyError
-from svir_proxy.response.events import ContentDelta, Ended, Failed, FilterVerdict, Finished, ToolCallStarted
+from svir_proxy.response.events import ContentDelta, Ended, Failed, FilterVerdict, Finished, Noted, ToolCallStarted
 from svir_proxy.response.events import UsageReported as Usage
 from svir_proxy.response.stages.finish import Finish, canonical_reason
 
@@ -51,9 +51,26 @@ NAMED = {
 }
 
 
-def run(events, named_tool=None):
+DEMANDED = {
+    # demand, what came: whether it is told that there is no such call
+    "a call": ("required", [CALL, CALLS], False),
+    "any call will do": ("required", [OTHER, CALLS], False),
+    "text": ("required", [TEXT, STOP], True),
+    "the server's word for a call, but none (vLLM)": ("required", [TEXT, CALLS], True),
+    "nothing": ("required", [STOP], True),
+    "text, cut off": ("required", [TEXT, LENGTH], True),
+    "a call, cut off": ("required", [CALL, LENGTH], False),
+    "the named function": ("named", [CALL, STOP], False),
+    "text in place of the named function": ("named", [TEXT, STOP], True),
+    "another function": ("named", [OTHER, CALLS], True),
+    "another function too": ("named", [CALL, OTHER, CALLS], True),
+    "no demand": (None, [TEXT, STOP], False),
+}
+
+
+def run(events, named_tool=None, demand=None):
     out = []
-    stage = Finish(out.append, named_tool=named_tool)
+    stage = Finish(out.append, named_tool=named_tool, demand=demand)
     for event in events:
         stage.feed(event)
     return stage, out
@@ -75,6 +92,14 @@ def test_decision(events, reason):
 def test_decision_where_the_request_names_a_function(events, reason):
     _, out = run([*events, Ended()], named_tool="look")
     assert out[-2:] == [Finished(reason), Ended()]
+
+
+@pytest.mark.parametrize(("demand", "events", "is_told"), DEMANDED.values(), ids=DEMANDED)
+def test_a_demanded_call_that_is_not_there_is_told_before_the_finish(demand, events, is_told):
+    _, out = run([*events, Ended()], named_tool="look" if demand == "named" else None, demand=demand)
+    told = [Noted(f"tool_choice.{demand}=unmet")] if is_told else []
+    assert [event for event in out if isinstance(event, Noted)] == told
+    assert [type(event) for event in out[-2:]] == [Finished, Ended]
 
 
 def test_the_last_usage_follows_the_finish():
