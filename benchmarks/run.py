@@ -80,10 +80,15 @@ def _arguments() -> argparse.Namespace:
 
 
 def _check_python(python: str) -> None:
-    done = subprocess.run([python, "-c", _NEEDED], capture_output=True, text=True, check=False)
-    if done.returncode != 0:
-        reason = done.stderr.strip().rpartition("\n")[2]
-        raise BenchmarkError(f"{python} cannot run the proxy ({reason}): pip install -e . there, or name --python")
+    try:
+        subprocess.run([python, "-c", _NEEDED], capture_output=True, text=True, check=True)
+    except subprocess.CalledProcessError as exc:
+        reason = exc.stderr.strip().rpartition("\n")[2]
+    except OSError as exc:
+        reason = exc.strerror or str(exc)
+    else:
+        return
+    raise BenchmarkError(f"{python} cannot run the proxy ({reason}): pip install -e . there, or name one with --python")
 
 
 def _run(args: argparse.Namespace) -> list[dict[str, Any]]:

@@ -20,6 +20,7 @@ from harness.scenarios import Scenario
 
 _SOURCES: Final = Path(__file__).parents[1] / "native"
 _BUILD: Final = Path(__file__).parents[1] / "build"
+_FLAGS: Final = ("-O2", "-Wall", "-Wextra")
 _FILES: Final = 65_536
 _STOP_SECONDS: Final = 5.0
 
@@ -38,9 +39,7 @@ def build(name: str) -> Path:
     if compiler is None:
         raise BenchmarkError("no C compiler: apt-get install gcc libc6-dev")
     _BUILD.mkdir(exist_ok=True)
-    done = subprocess.run(
-        [compiler, "-O2", "-Wall", "-Wextra", "-o", program, sources[0]], capture_output=True, text=True, check=False
-    )
+    done = subprocess.run([compiler, *_FLAGS, "-o", program, sources[0]], capture_output=True, text=True, check=False)
     if done.returncode != 0:
         raise BenchmarkError(f"{sources[0].name} does not compile (Linux only, for epoll and /proc):\n{done.stderr}")
     return program

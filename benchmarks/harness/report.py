@@ -30,8 +30,9 @@ class Figure:
     high: float
 
     def text(self, digits: int) -> str:
-        """``12.3 (11.9-13.0)``."""
-        return f"{self.value:.{digits}f} ({self.low:.{digits}f}-{self.high:.{digits}f})"
+        """``12.3 (11.9-13.0)``, or ``12.3`` where there is no spread to see."""
+        value, low, high = (f"{number:.{digits}f}" for number in (self.value, self.low, self.high))
+        return value if low == high else f"{value} ({low}-{high})"
 
 
 class Results:
@@ -174,7 +175,7 @@ def goals_table(results: Results) -> str:
 def _verdict(goal: Goal, figure: Figure | None) -> str:
     if figure is None:
         return "not measured"
-    text = figure.text(goal.digits) if figure.low != figure.high else f"{figure.value:.{goal.digits}f}"
+    text = figure.text(goal.digits)
     if figure.value <= goal.aim:
         return f"{text}: pass, aim reached"
     return f"{text}: pass" if figure.value <= goal.must else f"{text}: **FAIL**"
