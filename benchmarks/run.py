@@ -31,7 +31,7 @@ _NEEDED = "import orjson, uvicorn, httpx, pydantic_settings, yaml, jsonschema, s
 def main() -> int:
     """Run the benchmark; 1 where it cannot, 2 where an answer was not whole."""
     args = _arguments()
-    for number in (signal.SIGTERM, signal.SIGHUP):
+    for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):  # also where a shell started it with them ignored
         signal.signal(number, lambda *_: sys.exit("stopped"))
     try:
         _check_python(args.python)
@@ -40,9 +40,6 @@ def main() -> int:
     except BenchmarkError as exc:
         print(exc, file=sys.stderr)
         return 1
-    except KeyboardInterrupt:
-        print("stopped", file=sys.stderr)
-        return 130
     if args.json:
         args.json.write_text(json.dumps({"machine": machine, "runs": runs}, indent=1) + "\n")
     print(report(machine, runs))
