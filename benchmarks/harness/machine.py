@@ -13,10 +13,9 @@ from harness.targets import nginx_program
 
 _ROOT: Final = Path(__file__).parents[2]
 _PYTHON: Final = """
-import importlib.metadata as m, platform, sysconfig
-pgo = "--enable-optimizations" in (sysconfig.get_config_var("CONFIG_ARGS") or "")
+import importlib.metadata as m, platform
 names = ("uvloop", "httptools", "orjson", "uvicorn", "httpx")
-print(platform.python_version(), "(PGO)" if pgo else "(built without PGO)", *(f"{n} {m.version(n)}" for n in names))
+print(platform.python_version(), *(f"{n} {m.version(n)}" for n in names), sep=", ")
 """
 
 
