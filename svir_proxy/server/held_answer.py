@@ -49,10 +49,13 @@ class HeldAnswer:
 
     @property
     def is_cut(self) -> bool:
-        """Whether the answer was cut short or refused, which asking again does not cure."""
+        """Whether the answer was cut short or refused, which asking again does not cure.
+
+        Text that grew too long where a call was demanded is no such cut: the call itself is short.
+        """
+        cuts = ("content_filter",) if self._expectation.calls is not None else ("content_filter", "length")
         return any(
-            isinstance(event, RefusalDelta)
-            or (isinstance(event, Finished) and event.reason in ("length", "content_filter"))
+            isinstance(event, RefusalDelta) or (isinstance(event, Finished) and event.reason in cuts)
             for event in self._events
         )
 

@@ -80,16 +80,19 @@ def test_what_is_demanded(expectation: Expectation, events: list[Event], met) ->
 
 
 @pytest.mark.parametrize(
-    ("event", "cut"),
+    ("expectation", "event", "cut"),
     [
-        (Finished("length"), True),
-        (Finished("content_filter"), True),
-        (RefusalDelta("no"), True),
-        (Finished("stop"), False),
+        (SCHEMA, Finished("length"), True),
+        (SCHEMA, Finished("content_filter"), True),
+        (SCHEMA, RefusalDelta("no"), True),
+        (SCHEMA, Finished("stop"), False),
+        (CALL, Finished("length"), False),
+        (CALL, Finished("content_filter"), True),
+        (CALL, RefusalDelta("no"), True),
     ],
 )
-def test_what_asking_again_cannot_cure(event: Event, cut) -> None:
-    assert held(SCHEMA, ContentDelta("x"), event)[0].is_cut == cut
+def test_what_asking_again_cannot_cure(expectation: Expectation, event: Event, cut) -> None:
+    assert held(expectation, ContentDelta("x"), event)[0].is_cut == cut
 
 
 def test_it_is_let_out_as_it_came() -> None:
