@@ -149,6 +149,14 @@ class ClientRequest:
         return {name: schema if isinstance(schema, dict) else {} for name, schema in schemas.items()}
 
 
+def content_parts(messages: list[dict[str, Any]]) -> Iterator[dict[str, Any]]:
+    """Every part of every message whose content is a list; what is no object is no part."""
+    for message in messages:
+        for part in _list(message.get("content")):
+            if isinstance(part, dict):
+                yield part
+
+
 def _with_whole_characters(raw: bytes | bytearray) -> Any:
     """The JSON in *raw* if all that is wrong with it is half an emoji, which clients leave that cut texts; else None.
 
@@ -210,8 +218,7 @@ def _call_ids(messages: list[dict[str, Any]]) -> Iterator[str]:
 
 
 def _part_kinds(messages: list[dict[str, Any]]) -> Iterator[str]:
-    for message in messages:
-        for part in _list(message.get("content")):
-            kind = _PART_KINDS.get(str(part.get("type"))) if isinstance(part, dict) else None
-            if kind:
-                yield kind
+    for part in content_parts(messages):
+        kind = _PART_KINDS.get(str(part.get("type")))
+        if kind:
+            yield kind

@@ -11,15 +11,16 @@ import asyncio
 import base64
 import ipaddress
 import socket
-from collections.abc import Awaitable, Callable, Iterator, Mapping
+from collections.abc import Awaitable, Callable, Mapping
 from typing import Any, Final
 from urllib.parse import urljoin, urlsplit
 
 import httpx
 
-from svir_proxy.client_request import Body
+from svir_proxy.client_request import Body, content_parts
 from svir_proxy.errors import ProxyError
 from svir_proxy.request.context import with_values
+from svir_proxy.request.rewrites.parts import remote_image_url
 
 MAX_BYTES: Final = 20 << 20
 MAX_IMAGES: Final = 20
@@ -34,7 +35,7 @@ Resolve = Callable[[str, int], Awaitable[list[str]]]
 
 async def inline_images(body: Body, fetch: Callable[[str], Awaitable[str]]) -> Body:
     """*body* with a data URL in place of each image's http(s) URL; *fetch* makes one of the other."""
-    urls = sorted({url for _, url in _remote(body)})
+    urls = sorted({url for part in content_parts(body["messages"]) if (url := _url(part)) is not None})
     if not urls:
         return body
     if len(urls) > MAX_IMAGES:
@@ -42,11 +43,6 @@ async def inline_images(body: Body, fetch: Callable[[str], Awaitable[str]]) -> B
     fetched = dict(zip(urls, await asyncio.gather(*map(fetch, urls)), strict=True))
     messages = [_replaced(message, fetched) for message in body["messages"]]
     return with_values(body, {"messages": messages})
-
-
-def has_remote_images(body: Body) -> bool:
-    """Whether any image of *body* is given as an http(s) URL."""
-    return next(_remote(body), None) is not None
 
 
 class ImageFetcher:
@@ -145,21 +141,10 @@ async def _read(response: httpx.Response, url: str) -> str:
     return f"data:{media};base64,{base64.b64encode(data).decode('ascii')}"
 
 
-def _remote(body: Body) -> Iterator[tuple[dict[str, Any], str]]:
-    for message in body["messages"]:
-        content = message.get("content")
-        for part in content if isinstance(content, list) else ():
-            url = _url(part)
-            if url is not None:
-                yield part, url
-
-
 def _url(part: Any) -> str | None:
     if not isinstance(part, dict) or part.get("type") != "image_url":
         return None
-    image = part.get("image_url")
-    url = image.get("url") if isinstance(image, dict) else image
-    return url if isinstance(url, str) and url[:8].lower().startswith(("http://", "https://")) else None
+    return remote_image_url(part)
 
 
 def _replaced(message: dict[str, Any], fetched: Mapping[str, str]) -> dict[str, Any]:

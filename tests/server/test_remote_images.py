@@ -8,8 +8,10 @@ from collections.abc import Mapping
 import httpx
 import pytest
 
+from svir_proxy.client_request import content_parts
 from svir_proxy.errors import ProxyError
-from svir_proxy.server.remote_images import MAX_BYTES, ImageFetcher, has_remote_images, inline_images, is_public
+from svir_proxy.request.rewrites.parts import remote_image_url
+from svir_proxy.server.remote_images import MAX_BYTES, ImageFetcher, inline_images, is_public
 
 PNG = b"\x89PNG\r\n\x1a\nimage"
 PUBLIC = "93.184.216.34"
@@ -130,12 +132,12 @@ async def test_each_url_is_fetched_once_and_the_rest_of_the_body_is_shared() -> 
     inline = {"type": "image_url", "image_url": {"url": "data:image/png;base64,BB=="}}
     remote = {"type": "image_url", "image_url": {"url": "https://a.example/x", "detail": "low"}}
     body = {"messages": [plain, {"role": "user", "content": [remote, inline, remote, {"type": "text", "text": "t"}]}]}
-    assert has_remote_images(body)
+    assert any(map(remote_image_url, content_parts(body["messages"])))
     changed = await inline_images(body, fetch)
     assert fetched == ["https://a.example/x"]
     assert changed["messages"][0] is plain
     first, second, *_ = changed["messages"][1]["content"]
     assert first == {"type": "image_url", "image_url": {"url": "data:image/png;base64,AA==", "detail": "low"}}
     assert second is inline
-    assert not has_remote_images(changed)
+    assert not any(map(remote_image_url, content_parts(changed["messages"])))
     assert await inline_images(changed, fetch) is changed

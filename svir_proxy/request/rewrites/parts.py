@@ -16,11 +16,10 @@ from __future__ import annotations
 import base64
 import binascii
 import re
-from collections.abc import Iterator
 from typing import Any, Final
 from urllib.parse import unquote
 
-from svir_proxy.client_request import Body
+from svir_proxy.client_request import Body, content_parts
 from svir_proxy.errors import ProxyError
 from svir_proxy.profiles.schema import Fact
 from svir_proxy.request.context import Context, map_messages
@@ -37,7 +36,11 @@ def gate_parts(body: Body, context: Context) -> Body:
     facts = context.profile.request
     _refuse(kinds, "image", facts.images, context)
     _refuse(kinds, "audio", facts.audio, context)
-    if "image" in kinds and facts.remote_images not in _TAKEN and any(map(_is_remote, _parts(body))):
+    if (
+        "image" in kinds
+        and facts.remote_images not in _TAKEN
+        and any(map(remote_image_url, content_parts(body["messages"])))
+    ):
         raise ProxyError(
             "image_url_not_allowed",
             f"{context.profile.server} takes no images by URL; send the image inline, as a data URL.",
@@ -67,18 +70,11 @@ def _refuse(kinds: frozenset[str], kind: str, fact: Fact, context: Context) -> N
         )
 
 
-def _parts(body: Body) -> Iterator[dict[str, Any]]:
-    for message in body["messages"]:
-        content = message.get("content")
-        for part in content if isinstance(content, list) else ():
-            if isinstance(part, dict):
-                yield part
-
-
-def _is_remote(part: dict[str, Any]) -> bool:
+def remote_image_url(part: dict[str, Any]) -> str | None:
+    """The http(s) URL of an image part; None where it has none."""
     image = part.get("image_url")
     url = image.get("url") if isinstance(image, dict) else image
-    return isinstance(url, str) and url[:8].lower().startswith(("http://", "https://"))
+    return url if isinstance(url, str) and url[:8].lower().startswith(("http://", "https://")) else None
 
 
 def _inline(part: Any, context: Context) -> Any:
