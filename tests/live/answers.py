@@ -5,6 +5,10 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Final
 
+import httpx
+
+from tests.dialect import check_dialect
+
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
@@ -79,3 +83,18 @@ def ask(client: openai.OpenAI, script: str, *, streamed: bool, **request: Any) -
     with client.chat.completions.create(stream=True, **request) as stream:
         answer.take(stream)
     return answer
+
+
+def check_wire(client: openai.OpenAI, script: str, *, streamed: bool) -> None:
+    """Ask past the SDK, with tools and usage: every byte of the answer is in the dialect."""
+    body: dict[str, Any] = {"model": "scripted", "messages": prompt(script), "stream": streamed, "tools": TOOLS}
+    if streamed:
+        body["stream_options"] = {"include_usage": True}
+    response = httpx.post(
+        f"{client.base_url}chat/completions", json=body, headers={"authorization": f"Bearer {client.api_key}"}
+    )
+    assert response.status_code == 200
+    if streamed:
+        assert check_dialect.check_stream(response.content, True) == []
+    else:
+        assert check_dialect.check_completion(response.content) == []

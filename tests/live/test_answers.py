@@ -5,11 +5,9 @@ from __future__ import annotations
 from concurrent.futures import ThreadPoolExecutor
 from typing import TYPE_CHECKING, Any
 
-import httpx
 import pytest
 
-from tests.dialect import check_dialect
-from tests.live.answers import TOOLS, ask, prompt
+from tests.live.answers import ask, check_wire
 from tests.live.scripts import SCRIPTS
 
 if TYPE_CHECKING:
@@ -83,14 +81,4 @@ def test_more_clients_than_slots(client: openai.OpenAI, *, streamed: bool) -> No
 
 @pytest.mark.parametrize("script", ["default", "emoji", "think-split", "say-call", "think-call", "two-calls"])
 def test_wire(client: openai.OpenAI, script: str, *, streamed: bool) -> None:
-    body: dict[str, Any] = {"model": "scripted", "messages": prompt(script), "stream": streamed, "tools": TOOLS}
-    if streamed:
-        body["stream_options"] = {"include_usage": True}
-    response = httpx.post(
-        f"{client.base_url}chat/completions", json=body, headers={"authorization": f"Bearer {client.api_key}"}
-    )
-    assert response.status_code == 200
-    if streamed:
-        assert check_dialect.check_stream(response.content, True) == []
-    else:
-        assert check_dialect.check_completion(response.content) == []
+    check_wire(client, script, streamed=streamed)

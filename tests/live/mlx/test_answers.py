@@ -3,13 +3,11 @@
 from __future__ import annotations
 
 from concurrent.futures import ThreadPoolExecutor
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
-import httpx
 import pytest
 
-from tests.dialect import check_dialect
-from tests.live.answers import TOOLS, ask, prompt
+from tests.live.answers import TOOLS, ask, check_wire, prompt
 from tests.live.mlx.scripts import HELLO, SCRIPTS
 
 if TYPE_CHECKING:
@@ -80,14 +78,4 @@ def test_many_at_once(client: openai.OpenAI, *, streamed: bool) -> None:
 
 @pytest.mark.parametrize("script", ["default", "emoji", "think", "call", "two-calls", "think-call"])
 def test_wire(client: openai.OpenAI, script: str, *, streamed: bool) -> None:
-    body: dict[str, Any] = {"model": "scripted", "messages": prompt(script), "stream": streamed, "tools": TOOLS}
-    if streamed:
-        body["stream_options"] = {"include_usage": True}
-    response = httpx.post(
-        f"{client.base_url}chat/completions", json=body, headers={"authorization": f"Bearer {client.api_key}"}
-    )
-    assert response.status_code == 200
-    if streamed:
-        assert check_dialect.check_stream(response.content, True) == []
-    else:
-        assert check_dialect.check_completion(response.content) == []
+    check_wire(client, script, streamed=streamed)
