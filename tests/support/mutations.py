@@ -1,4 +1,8 @@
-"""Strategies that break recorded bodies: as bytes, as events, and as the JSON inside."""
+"""Breaks recorded bodies: as bytes, as events, and as the JSON inside.
+
+`broken` draws from a `Random`: a seeded one in long runs and in the fuzzer (``fuzz/``), Hypothesis' own in properties
+(`mutated`), which then shrinks what it finds.
+"""
 
 from __future__ import annotations
 
@@ -9,9 +13,12 @@ from typing import TYPE_CHECKING, Any, Final
 from hypothesis import strategies as st
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Callable, Sequence
+    from random import Random
 
-    from hypothesis.strategies import DrawFn, SearchStrategy
+    from hypothesis.strategies import SearchStrategy
+
+    Mutation = Callable[[Random, bytes, Sequence[bytes]], bytes]
 
 _TOKENS: Final = [
     b"\x00",
@@ -48,6 +55,14 @@ _TOKENS: Final = [
     b"<|channel|>analysis<|message|>",
     b"<|end|>",
     b"<!doctype html>",
+    b'{"choices":[{"index":0,"delta":{"content":"x"}}]}',
+    b'{"detail":"boom"}',
+    b"event:error\ndata:boom\n\n",
+    b'data: {"choices":[{"index":0,"delta":{},"finish_reason":"length"}]}\n\n',
+    b"id: 1\nretry: 0\n",
+    b"data: {}\n\n" * 300,
+    b":\n" * 300,
+    b"x" * 5000,
 ]
 """What has tripped a reader of such streams, or may."""
 
@@ -96,49 +111,82 @@ def _pieces(body: bytes, places: list[int]) -> list[bytes]:
     return [body[start:end] for start, end in pairwise(edges)]
 
 
-@st.composite
-def mutated(draw: DrawFn, bodies: Sequence[bytes]) -> bytes:
-    """One of *bodies*, broken in a few ways."""
-    body = draw(st.sampled_from(bodies))
-    for _ in range(draw(st.integers(1, 4))):
-        mutate = draw(st.sampled_from([_bytes, _splice(bodies), _json, _json]))
-        body = mutate(draw, body)
+def broken(random: Random, body: bytes, bodies: Sequence[bytes], times: int) -> bytes:
+    """*body* broken *times* times, each in a way of its own; *bodies* are those whose events may get into it."""
+    for _ in range(times):
+        body = random.choice(_MUTATIONS)(random, body, bodies)
     return body
 
 
-def _bytes(draw: DrawFn, body: bytes) -> bytes:
-    """Flip a bit, truncate, repeat or drop a stretch, or put something in."""
-    start = draw(st.integers(0, len(body)))
-    end = draw(st.integers(start, min(len(body), start + 400)))
-    match draw(st.sampled_from(["flip", "truncate", "repeat", "drop", "insert"])):
-        case "flip" if start < len(body):
-            return body[:start] + bytes([body[start] ^ 1 << draw(st.integers(0, 7))]) + body[start + 1 :]
-        case "truncate":
-            return body[:start]
-        case "repeat":
-            return body[:end] + body[start:]
-        case "drop":
-            return body[:start] + body[end:]
-        case _:
-            token = draw(st.sampled_from(_TOKENS) | st.binary(max_size=40))
-            return body[:start] + token + body[start:]
+def mutated(bodies: Sequence[bytes]) -> SearchStrategy[bytes]:
+    """One of *bodies*, broken in a few ways."""
+    return st.builds(
+        lambda random, body, times: broken(random, body, bodies, times),
+        st.randoms(use_true_random=False),
+        st.sampled_from(bodies),
+        st.integers(1, 4),
+    )
 
 
-def _splice(bodies: Sequence[bytes]) -> Any:
+def cut_up(random: Random, body: bytes) -> list[bytes]:
+    """*body* in up to 30 pieces."""
+    return _pieces(body, [random.randrange(len(body) + 1) for _ in range(random.randrange(30))])
+
+
+def _stretch(random: Random, body: bytes) -> tuple[int, int]:
+    start = random.randrange(len(body) + 1)
+    return start, random.randrange(start, min(len(body), start + 400) + 1)
+
+
+def _flip(random: Random, body: bytes, _: Sequence[bytes]) -> bytes:
+    if not body:
+        return body
+    at = random.randrange(len(body))
+    return body[:at] + bytes([body[at] ^ 1 << random.randrange(8)]) + body[at + 1 :]
+
+
+def _truncate(random: Random, body: bytes, _: Sequence[bytes]) -> bytes:
+    return body[: random.randrange(len(body) + 1)]
+
+
+def _repeat(random: Random, body: bytes, _: Sequence[bytes]) -> bytes:
+    start, end = _stretch(random, body)
+    return body[:end] * random.choice((1, 1, 1, 3)) + body[start:]
+
+
+def _drop(random: Random, body: bytes, _: Sequence[bytes]) -> bytes:
+    start, end = _stretch(random, body)
+    return body[:start] + body[end:]
+
+
+def _insert(random: Random, body: bytes, _: Sequence[bytes]) -> bytes:
+    at = random.randrange(len(body) + 1)
+    token = random.choice(_TOKENS) if random.randrange(4) else random.randbytes(random.randrange(40))
+    return body[:at] + token + body[at:]
+
+
+def _line_ends(random: Random, body: bytes, _: Sequence[bytes]) -> bytes:
+    return body.replace(b"\n", random.choice((b"\r\n", b"\r", b"\n\n", b"\n:\n")))
+
+
+def _splice(random: Random, body: bytes, bodies: Sequence[bytes]) -> bytes:
     """The events of one body go over into another's."""
-
-    def splice(draw: DrawFn, body: bytes) -> bytes:
-        mine, other = body.split(b"\n\n"), draw(st.sampled_from(bodies)).split(b"\n\n")
-        head, tail = draw(st.integers(0, len(mine))), draw(st.integers(0, len(other)))
-        return b"\n\n".join(mine[:head] + other[tail:])
-
-    return splice
+    mine, other = body.split(b"\n\n"), random.choice(bodies).split(b"\n\n")
+    return b"\n\n".join(mine[: random.randrange(len(mine) + 1)] + other[random.randrange(len(other) + 1) :])
 
 
-def _json(draw: DrawFn, body: bytes) -> bytes:
-    """One value in one chunk becomes another, or its key goes or doubles."""
+def _swap(random: Random, body: bytes, _: Sequence[bytes]) -> bytes:
+    """Two events change places."""
+    events = body.split(b"\n\n")
+    one, two = random.randrange(len(events)), random.randrange(len(events))
+    events[one], events[two] = events[two], events[one]
+    return b"\n\n".join(events)
+
+
+def _json(random: Random, body: bytes, _: Sequence[bytes]) -> bytes:
+    """One value in one chunk becomes another, is nested or grows, or its key goes or is there twice."""
     lines = body.split(b"\n")
-    at = draw(st.integers(0, len(lines) - 1))
+    at = random.randrange(len(lines))
     prefix, brace, rest = lines[at].partition(b"{")
     try:
         value = json.loads(brace + rest)
@@ -149,14 +197,33 @@ def _json(draw: DrawFn, body: bytes) -> bytes:
         keys = list(holder) if isinstance(holder, dict) else list(range(len(holder)))
         if not keys:
             return body
-        key = draw(st.sampled_from(keys))
-        if isinstance(holder[key], dict | list) and holder[key] and draw(st.integers(0, 5)):
+        key = random.choice(keys)
+        if isinstance(holder[key], dict | list) and holder[key] and random.randrange(6):
             holder = holder[key]
             continue
         break
-    if draw(st.integers(0, 4)):
-        holder[key] = draw(st.sampled_from(_VALUES))
-    else:
-        del holder[key]
-    lines[at] = prefix + json.dumps(value).encode()
+    again = ""
+    match random.randrange(8):
+        case 0:
+            del holder[key]
+        case 1 if isinstance(holder, dict):
+            holder["\0"], again = random.choice(_VALUES), json.dumps(key)
+        case 2:
+            for _ in range(random.choice((1, 10, 100))):
+                holder[key] = random.choice(([holder[key]], {"content": holder[key]}, {"error": holder[key]}))
+        case 3 if isinstance(holder[key], str | list):
+            holder[key] *= 1 + 2000 // (1 + len(holder[key]))
+        case _:
+            holder[key] = random.choice(_VALUES)
+    try:
+        text = json.dumps(value)
+    except RecursionError:
+        return body
+    lines[at] = prefix + (text.replace('"\\u0000"', again) if again else text).encode()
     return b"\n".join(lines)
+
+
+_MUTATIONS: Final[list[Mutation]] = [
+    _flip, _truncate, _repeat, _drop, _insert, _insert, _line_ends, _splice, _splice, _swap, _json, _json, _json, _json,
+]  # fmt: skip
+"""As often as they stand here: most of what breaks a reader is JSON of another shape."""
