@@ -1,4 +1,4 @@
-"""A running proxy: the application behind uvicorn on a free loopback port, in the loop of the test."""
+"""A running proxy: the application on a free loopback port, served as ``serve`` does it, in the loop of the test."""
 
 from __future__ import annotations
 
@@ -11,6 +11,7 @@ import httpx
 import uvicorn
 from pydantic import ValidationError
 
+from svir_proxy.cli.http_server import _config
 from svir_proxy.server.app import create_app
 from svir_proxy.settings import Settings, SettingsError
 from svir_proxy.settings.problems import problems_of
@@ -40,18 +41,7 @@ def settings_for(
 @asynccontextmanager
 async def running_proxy(settings: Settings) -> AsyncIterator[str]:
     """The proxy, listening; gives its base URL without ``/v1``."""
-    config = uvicorn.Config(
-        create_app(settings),
-        http="httptools",
-        ws="none",
-        lifespan="on",
-        interface="asgi3",
-        server_header=False,
-        date_header=False,
-        access_log=False,
-        log_config=None,
-    )
-    server = _Server(config)
+    server = _Server(_config(create_app(settings), settings))
     # With its protocol named: only then asyncio turns off Nagle's algorithm, which costs 40 ms for each answer.
     listener = socket.socket(socket.AF_INET, socket.SOCK_STREAM, socket.IPPROTO_TCP)
     listener.bind(("127.0.0.1", 0))
