@@ -11,7 +11,8 @@ import json
 import logging
 import sys
 import time
-from typing import Final
+from functools import lru_cache
+from typing import Final, TextIO
 
 import orjson
 
@@ -23,10 +24,10 @@ class ConsoleFormatter(logging.Formatter):
 
     def format(self, record: logging.LogRecord) -> str:
         """One line, and the traceback below it where there is one."""
-        told = getattr(record, "told", None) or {}
-        rest = " ".join(f"{name}={_quoted(value)}" for name, value in told.items() if name not in _IN_THE_MESSAGE)
-        clock = time.strftime("%H:%M:%S", time.localtime(record.created))
-        line = f"{clock} {record.levelname:<7} {_printable(record.getMessage().rstrip())} {rest}".rstrip()
+        line = f"{_clock(int(record.created))} {record.levelname:<7} {_printable(record.getMessage().rstrip())}"
+        for name, value in (getattr(record, "told", None) or {}).items():
+            if name not in _IN_THE_MESSAGE:
+                line += f" {name}={_quoted(value)}"
         if not record.exc_info:
             return line
         traceback = self.formatException(record.exc_info).splitlines()
@@ -38,9 +39,8 @@ class JsonFormatter(logging.Formatter):
 
     def format(self, record: logging.LogRecord) -> str:
         """One line."""
-        moment = time.strftime("%Y-%m-%dT%H:%M:%S", time.gmtime(record.created))
         told = {
-            "time": f"{moment}.{int(record.msecs):03d}Z",
+            "time": f"{_moment(int(record.created))}.{int(record.msecs):03d}Z",
             "level": record.levelname.lower(),
             "logger": record.name,
             "event": record.getMessage(),
@@ -56,7 +56,7 @@ class JsonFormatter(logging.Formatter):
 
 def set_up_logging(settings: LoggingSettings) -> None:
     """Send the proxy's logs, and uvicorn's, to stderr as *settings* say."""
-    handler = logging.StreamHandler(sys.stderr)
+    handler = _Stderr(sys.stderr)
     handler.addFilter(_is_no_cancellation)
     handler.setFormatter(JsonFormatter() if settings.format == "json" else ConsoleFormatter())
     level = settings.level.upper()
@@ -67,7 +67,26 @@ def set_up_logging(settings: LoggingSettings) -> None:
         logger.propagate = False
 
 
+class _Stderr(logging.StreamHandler[TextIO]):
+    """Writes to stderr, which is line-buffered: after a line there is nothing to flush."""
+
+    def flush(self) -> None:
+        """Save the time."""
+
+
 _IN_THE_MESSAGE: Final = frozenset({"method", "path", "status"})
+
+
+@lru_cache(maxsize=2)
+def _clock(second: int) -> str:
+    """The time of day here; the lines of a second share it."""
+    return time.strftime("%H:%M:%S", time.localtime(second))
+
+
+@lru_cache(maxsize=2)
+def _moment(second: int) -> str:
+    """The day and the time in UTC."""
+    return time.strftime("%Y-%m-%dT%H:%M:%S", time.gmtime(second))
 
 
 def _is_no_cancellation(record: logging.LogRecord) -> bool:
@@ -77,7 +96,7 @@ def _is_no_cancellation(record: logging.LogRecord) -> bool:
 
 def _quoted(value: object) -> str:
     text = str(value)
-    return repr(text) if not text or " " in text or not text.isprintable() else text
+    return text if text and " " not in text and text.isprintable() else repr(text)
 
 
 def _printable(text: str) -> str:

@@ -7,6 +7,7 @@ import json
 import logging
 import re
 import sys
+import time
 from collections.abc import Iterator
 from typing import Any, Literal
 
@@ -56,6 +57,23 @@ def test_a_line_for_machines() -> None:
         "key": "ana",
         "odd": "{1}",
     }
+
+
+def test_each_line_has_the_time_of_its_own_record() -> None:
+    times = []
+    for created in (1_700_000_000.25, 1_700_000_000.75, 1_700_000_001.0, 1_700_000_000.5, 1_700_086_400.0):
+        made = record("seen")
+        made.created, made.msecs = created, created % 1 * 1000
+        clock = time.strftime("%H:%M:%S", time.localtime(created))
+        assert ConsoleFormatter().format(made).startswith(f"{clock} INFO")
+        times.append(json.loads(JsonFormatter().format(made))["time"])
+    assert times == [
+        "2023-11-14T22:13:20.250Z",
+        "2023-11-14T22:13:20.750Z",
+        "2023-11-14T22:13:21.000Z",
+        "2023-11-14T22:13:20.500Z",
+        "2023-11-15T22:13:20.000Z",
+    ]
 
 
 def test_nobody_forges_a_line_for_people() -> None:

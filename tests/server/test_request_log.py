@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+import time
 from typing import Any
 
 import pytest
@@ -80,3 +81,16 @@ def test_what_others_choose_is_cut(caplog: pytest.LogCaptureFixture) -> None:
 
 def test_nothing_is_made_of_a_line_that_nobody_wants(caplog: pytest.LogCaptureFixture) -> None:
     assert written(caplog, RequestLog("r", "GET", "/", status=200), logging.WARNING) == []
+
+
+def test_a_record_has_all_that_a_formatter_may_ask_for(caplog: pytest.LogCaptureFixture) -> None:
+    before = time.time()
+    (record,) = written(caplog, RequestLog("r", "GET", "/%s", status=500))
+    usual = logging.getLogger(record.name).makeRecord(record.name, logging.WARNING, "", 0, "", (), None)
+    assert vars(record).keys() >= vars(usual).keys()
+    assert (record.levelname, record.getMessage()) == ("WARNING", "GET /%s 500")
+    assert before <= record.created <= time.time()
+    assert record.msecs == pytest.approx(record.created % 1 * 1000)
+    (_, other) = written(caplog, RequestLog("r", "GET", "/models", status=200))
+    assert (record.told["status"], other.told["status"]) == (500, 200), "each has its own"
+    assert logging.Formatter("%(asctime)s %(filename)s %(process)s %(threadName)s").format(other)
