@@ -1,18 +1,26 @@
 """The canonical events: what an answer says, whatever server said it.
 
-Events are matched by type and never subclassed. Text of one kind may come in any number of pieces; put together they
-are the text to the byte.
+Events are matched by type, never subclassed, and never changed once they are made. Text of one kind may come in any
+number of pieces; put together they are the text to the byte.
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, TypeVar, dataclass_transform
 
 from svir_proxy.errors import ProxyError
 
+_T = TypeVar("_T")
 
-@dataclass(frozen=True, slots=True)
+
+@dataclass_transform(frozen_default=True)
+def _event(cls: type[_T]) -> type[_T]:
+    """A class of events: frozen to the type checker, and made in half the time of one that is frozen at run time."""
+    return dataclass(slots=True)(cls)
+
+
+@_event
 class Identified:
     """The answer's identity, from the first chunk that has one; at most once, before anything else."""
 
@@ -24,28 +32,28 @@ class Identified:
     service_tier: str | None = None
 
 
-@dataclass(frozen=True, slots=True)
+@_event
 class ReasoningDelta:
     """A piece of the model's reasoning; never empty."""
 
     text: str
 
 
-@dataclass(frozen=True, slots=True)
+@_event
 class ContentDelta:
     """A piece of the answer's text; never empty."""
 
     text: str
 
 
-@dataclass(frozen=True, slots=True)
+@_event
 class RefusalDelta:
     """A piece of the model's refusal; never empty."""
 
     text: str
 
 
-@dataclass(frozen=True, slots=True)
+@_event
 class ToolCallStarted:
     """A call begins: its index in the answer, from 0, its unique id and its whole name."""
 
@@ -54,7 +62,7 @@ class ToolCallStarted:
     name: str
 
 
-@dataclass(frozen=True, slots=True)
+@_event
 class ArgumentsDelta:
     """A piece of the arguments of the call that started last; never empty."""
 
@@ -62,7 +70,7 @@ class ArgumentsDelta:
     text: str
 
 
-@dataclass(frozen=True, slots=True)
+@_event
 class LogprobsReported:
     """Token probabilities in OpenAI's shape, for the text that comes next."""
 
@@ -70,47 +78,47 @@ class LogprobsReported:
     refusal: list[dict[str, Any]] | None
 
 
-@dataclass(frozen=True, slots=True)
+@_event
 class ExtrasReported:
     """What a server said outside of the protocol (timings, filter results, ...), where a backend exposes it."""
 
     values: dict[str, Any]
 
 
-@dataclass(frozen=True, slots=True)
+@_event
 class UsageReported:
     """Token counts in OpenAI's shape: ``prompt_tokens``, ``completion_tokens``, ``total_tokens`` and details."""
 
     usage: dict[str, Any]
 
 
-@dataclass(frozen=True, slots=True)
+@_event
 class Noted:
     """Something about the answer that was repaired or is odd; for the log and the notes, not for the answer."""
 
     note: str
 
 
-@dataclass(frozen=True, slots=True)
+@_event
 class Finished:
     """Why the answer ended; leaving the core it is one of ``stop``, ``length``, ``tool_calls``, ``content_filter``."""
 
     reason: str
 
 
-@dataclass(frozen=True, slots=True)
+@_event
 class Failed:
     """The answer failed; nothing follows."""
 
     error: ProxyError
 
 
-@dataclass(frozen=True, slots=True)
+@_event
 class Ended:
     """The answer is complete; nothing follows."""
 
 
-@dataclass(frozen=True, slots=True)
+@_event
 class ToolCallPiece:
     """Internal to the stages: a piece of a structured call as the server cut it.
 
@@ -131,7 +139,7 @@ class ToolCallPiece:
     extra: Any = None
 
 
-@dataclass(frozen=True, slots=True)
+@_event
 class FilterVerdict:
     """Internal to the stages: a content filter blocked the prompt or the answer."""
 

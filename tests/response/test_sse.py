@@ -3,15 +3,16 @@
 from __future__ import annotations
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
-from svir_proxy.response.sse import ServerSentEvent as Event
 from svir_proxy.response.sse import SSEParser
 
 LIMIT = 50
 
 
 def data(*texts):
-    return [Event(b"", text) for text in texts]
+    return [(b"", text) for text in texts]
 
 
 STREAMS = {
@@ -23,9 +24,9 @@ STREAMS = {
     "no blank after the colon (LongCat)": (b"data:a\n\n", data(b"a")),
     "one blank belongs to the colon, more to the data": (b"data:  a \n\n", data(b" a ")),
     "several data lines": (b"data: a\ndata:\ndata: b\n\n", data(b"a\n\nb")),
-    "a name": (b"event: error\ndata: a\n\ndata: b\n\n", [Event(b"error", b"a"), Event(b"", b"b")]),
+    "a name": (b"event: error\ndata: a\n\ndata: b\n\n", [(b"error", b"a"), (b"", b"b")]),
     "a name without data is no event": (b"event: error\n\ndata: a\n\n", data(b"a")),
-    "the last name counts": (b"event: a\nevent: b\ndata: c\n\n", [Event(b"b", b"c")]),
+    "the last name counts": (b"event: a\nevent: b\ndata: c\n\n", [(b"b", b"c")]),
     "id, retry, comments and strange fields": (b"id: 1\nretry: 5\n: a\nx: y\ndata: a\n: b\nz\n\n", data(b"a")),
     "empty events": (b"\n\n\ndata: a\n\n\n\n\n", data(b"a")),
     "a data line without colon": (b"data\n\n", data(b"")),
@@ -35,6 +36,9 @@ STREAMS = {
     "no empty line at the end (Gemini's proxies)": (b"data: a\n\ndata: b\n", data(b"a", b"b")),
     "no line end at the end": (b"data: a\n\ndata: b", data(b"a", b"b")),
     "a CR at the end": (b"data: a\r", data(b"a")),
+    "an event and half a line end": (b"data: a\n\ndata: b\n", data(b"a", b"b")),
+    "two line ends between the usual forms": (b"data: a\n\n\ndata: b\n\n", data(b"a", b"b")),
+    "something else after the usual form": (b"data: a\n\ndata: b\n\n: c\n\ndata: d\n\n", data(b"a", b"b", b"d")),
     "nothing": (b"", []),
 }
 
@@ -52,6 +56,16 @@ def test_streams(stream, expected):
     for cut in range(len(stream)):
         assert parse([stream[:cut], stream[cut:]]) == (expected, False)
         assert parse([stream[:cut], b"", stream[cut:]]) == (expected, False)
+
+
+SCRAPS = st.sampled_from(
+    [b"data: a", b"data:b", b"event: c", b": d", b"e", b"\n", b"\n\n", b"\r", b"\r\n", b"data: f\n\n"]
+)
+
+
+@given(st.lists(st.lists(SCRAPS, max_size=6).map(b"".join), max_size=6), st.integers(6, LIMIT))
+def test_the_cut_of_the_bytes_changes_nothing(pieces, limit):
+    assert parse(pieces, limit) == parse([bytes([byte]) for byte in b"".join(pieces)], limit)
 
 
 def test_an_event_comes_with_the_byte_that_completes_it():
