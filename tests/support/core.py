@@ -66,9 +66,10 @@ def normalize(
     *,
     clean: bool = True,
     limits: Limits | None = None,
+    extras: bool = False,
 ) -> list[Event]:
     """The events of a body fed in *pieces*; asserts that the answer ends once and that nothing follows."""
-    normalizer = StreamNormalizer(request, profile, limits or Limits())
+    normalizer = StreamNormalizer(request, profile, limits or Limits(), extras=extras)
     events: list[Event] = []
     for piece in pieces:
         events += normalizer.receive_data(piece)

@@ -1,4 +1,4 @@
-"""Holds an answer of the proxy against what a case says a client must see."""
+"""Holds an answer of the proxy against what every answer must be, and what a case says a client must see."""
 
 from __future__ import annotations
 
@@ -46,25 +46,34 @@ def judge(case: Case, seen: Seen, *, reached: bool) -> list[str]:
     request, expect = case.request, case.expect
     if seen.status != expect["http_status"]:
         return [f"status {seen.status}, not {expect['http_status']}: {seen.body[:200]!r}"]
-    problems = list(_transport(seen))
-    named = isinstance(request.get("tool_choice"), dict)
+    usage = asks_for_usage(request) and expect.get("usage") is not None
+    problems = form(request, seen, usage=usage)
     if seen.status >= 400:
-        if shape := check_dialect.check_error(seen.body):
-            return problems + shape
+        if check_dialect.check_error(seen.body):
+            return problems
         said = {"error": json.loads(seen.body)["error"]}
     elif case.streamed:
-        problems += [f"{name} {seen.headers.get(name)!r}" for name, value in _STREAM_HEADERS.items()
-                     if seen.headers.get(name) != value]  # fmt: skip
-        include_usage = asks_for_usage(request) and expect.get("usage") is not None
-        problems += check_dialect.check_stream(seen.body, include_usage, named_function=named)
-        problems += _pieces(seen.body)
         said = check_dialect.summarize(seen.body)
     else:
-        problems += check_dialect.check_completion(seen.body, named_function=named)
         said = check_dialect.summarize_completion(seen.body)
     if again := _history_ids(request) & set(said.get("tool_call_ids") or ()):
         problems.append(f"call ids of the history again: {sorted(again)}")
     return problems + list(_content(expect, said, reached)) + list(_usage(case, said))
+
+
+def form(request: Mapping[str, Any], seen: Seen, *, usage: bool | None = None) -> list[str]:
+    """Everything that is wrong with an answer whatever it says. *usage*: a stream reports it; None: it may if asked."""
+    problems = list(_transport(seen))
+    named = isinstance(request.get("tool_choice"), dict)
+    if seen.status >= 400:
+        return problems + check_dialect.check_error(seen.body)
+    if not request.get("stream"):
+        return problems + check_dialect.check_completion(seen.body, named_function=named)
+    problems += [f"{name} {seen.headers.get(name)!r}" for name, value in _STREAM_HEADERS.items()
+                 if seen.headers.get(name) != value]  # fmt: skip
+    asked = asks_for_usage(request) if usage is None else usage
+    problems += check_dialect.check_stream(seen.body, asked, named_function=named, usage_optional=usage is None)
+    return problems + list(_pieces(seen.body))
 
 
 def asks_for_usage(request: Mapping[str, Any]) -> bool:

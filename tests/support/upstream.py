@@ -43,6 +43,7 @@ class Answer:
         pieces: The body, one write and one HTTP chunk each.
         http10: The end of the connection is the end of the body.
         cut: The connection breaks before the body's end.
+        wire: Sent as it is, head included, in place of all of the above; then the connection ends.
         then: The answer to every request after the first.
         received: The requests it answered.
     """
@@ -52,6 +53,7 @@ class Answer:
     pieces: Sequence[bytes] = ()
     http10: bool = False
     cut: bool = False
+    wire: bytes | None = None
     then: Answer | None = None
     received: list[Received] = field(default_factory=list)
 
@@ -158,7 +160,10 @@ async def _receive(reader: asyncio.StreamReader) -> Received:
 
 async def _send(writer: asyncio.StreamWriter, answer: Answer) -> bool:
     """Write an answer; True when the connection can go on."""
-    if answer.status is None:
+    if answer.wire is not None:
+        writer.write(answer.wire)
+        await writer.drain()
+    if answer.status is None or answer.wire is not None:
         return False
     lines = [f"HTTP/1.{0 if answer.http10 else 1} {answer.status} X"]
     lines += [f"{name}: {value}" for name, value in answer.headers.items() if name.lower() not in _FRAMING]

@@ -1,0 +1,1 @@
+"""Fuzzing: whatever bytes come, what goes on is valid. See README.md."""

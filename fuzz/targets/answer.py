@@ -1,0 +1,111 @@
+"""The body of a 200: the whole way down, held answers included, is canonical for every profile and every request."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator, Sequence
+from random import Random
+from typing import Final
+
+from fuzz.controls import Controls, chosen
+from fuzz.targets.circumstances import PROFILES, REQUESTS, position_of_profile, position_of_request
+from svir_proxy.client_request import ClientRequest
+from svir_proxy.errors import ProxyError
+from svir_proxy.profiles.schema import Profile
+from svir_proxy.request import rewrite_request
+from svir_proxy.request.correct import correct
+from svir_proxy.response.events import Event, ExtrasReported, Failed
+from svir_proxy.response.json_text import dumps
+from svir_proxy.response.normalizer import Limits
+from svir_proxy.server.answer import Source
+from svir_proxy.server.held_answer import HeldAnswer
+from tests.support.cases import load_cases
+from tests.support.core import normalize, violations, written
+from tests.support.mutations import cut_up
+
+_LIMITS: Final = [Limits(), Limits(), Limits(), Limits(event_bytes=2000, answer_bytes=2000, held_characters=100)]
+
+
+def check(data: bytes) -> str:
+    """Raises where *data* breaks the core; otherwise how the answer ended, for the figures."""
+    controls, body = Controls.split(data)
+    profile, request = controls.pick(PROFILES), controls.pick(REQUESTS)
+    circumstances = controls.number()
+    clean, limits = circumstances % 4 != 1, _LIMITS[circumstances >> 2 & 3]
+    events = normalize(request, profile, [body], clean=clean, limits=limits)
+    _accept(request, events)
+    cut = cut_up(Random(controls.number()), body)
+    again = normalize(request, profile, cut, clean=clean, limits=limits)
+    assert again == events, f"cut as {cut}: {again}, whole: {events}"
+    if circumstances & 16:
+        _check_extras(request, profile, body, events, clean=clean, limits=limits)
+    if not isinstance(events[-1], Failed):
+        _check_held(request, profile, events)
+        return "answer"
+    return events[-1].error.kind
+
+
+def seeds() -> Iterator[bytes]:
+    """The recorded bodies, each with its own profile and a request like its own."""
+    for case in load_cases():
+        if case.response["status"] == 200:
+            position = position_of_request(case)
+            ids = divmod(position, 256) if len(REQUESTS) > 1 << 8 else (position,)
+            yield chosen(position_of_profile(case), *ids, 1 if case.response.get("cut") else 0) + case.body
+
+
+def _accept(request: ClientRequest, events: list[Event]) -> None:
+    found = violations(request, events)
+    assert not found, "\n".join(found)
+
+
+def _check_extras(
+    request: ClientRequest, profile: Profile, body: bytes, events: list[Event], *, clean: bool, limits: Limits
+) -> None:
+    """What is outside of the protocol comes beside the answer and changes nothing in it."""
+    more = normalize(request, profile, [body], clean=clean, limits=limits, extras=True)
+    assert [event for event in more if not isinstance(event, ExtrasReported)] == events
+    for line in written(request, more).split(b"\n\n"):
+        if line.startswith(b"data: {"):
+            json.loads(line[6:])
+
+
+def _check_held(request: ClientRequest, profile: Profile, events: list[Event]) -> None:
+    """An answer that the request makes a demand on is canonical as it is let out, and its repeat can be sent."""
+    try:
+        rewritten = rewrite_request(request, profile, "m")
+    except ProxyError:
+        return
+    if rewritten.expectation is None:
+        return
+    out = _Collected()
+    held = HeldAnswer(out, rewritten.expectation)
+    held.take(events)
+    problem = held.unmet()
+    held.release()
+    _accept(request, out.events)
+    if problem is not None and not held.is_cut:
+        body = correct(rewritten.body, rewritten.expectation, request, profile, problem=problem, said=held.text)
+        json.loads(dumps(body))
+
+
+class _Collected:
+    """An `Answer` that keeps the events."""
+
+    gathers = True
+    has_output = False
+
+    def __init__(self) -> None:
+        self.events: list[Event] = []
+
+    def take(self, events: Sequence[Event]) -> None:
+        self.events += events
+
+    def tick(self, now: float) -> float:
+        return now
+
+    def begin_source(self, source: Source) -> None:
+        pass
+
+    def end_source(self) -> None:
+        pass
