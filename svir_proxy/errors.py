@@ -46,6 +46,7 @@ KINDS: Final[dict[str, Kind]] = {
     "invalid_json": Kind(400, _INVALID, "invalid_json"),
     "request_too_large": Kind(413, _INVALID, "request_too_large"),
     "unsupported_media_type": Kind(415, _INVALID, None),
+    "request_timeout": Kind(408, _INVALID, "request_timeout", curable=True),
     "invalid_api_key": Kind(401, _INVALID, "invalid_api_key"),
     "model_not_allowed": Kind(403, "permission_error", "model_not_allowed"),
     "forbidden_host": Kind(403, "permission_error", "forbidden_host"),

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import asyncio
 import contextlib
 import os
 import socket
 import sys
+from functools import partial
 from importlib.util import find_spec
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any, Final, cast
 
 import uvicorn
 from uvicorn.config import STARTUP_FAILURE
@@ -15,14 +17,14 @@ from uvicorn.supervisors import Multiprocess
 
 from svir_proxy.cli import FAILED, OK
 from svir_proxy.cli.configuration import url
-from svir_proxy.cli.http_protocol import HttpProtocol
+from svir_proxy.listener import ClientConnection, ClientLimits
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
     from starlette.types import ASGIApp
 
-    from svir_proxy.settings import Settings
+    from svir_proxy.settings import ServerSettings, Settings
 
 BACKLOG: Final = 4096
 """Connections the kernel holds before they are accepted: a burst of clients must not see a refusal."""
@@ -104,12 +106,11 @@ def _config(app: ASGIApp | str, settings: Settings, **more: Any) -> uvicorn.Conf
         app,
         workers=settings.server.workers,
         loop="uvloop" if find_spec("uvloop") else "asyncio",
-        http=HttpProtocol,
+        http=cast("type[asyncio.Protocol]", partial(ClientConnection, limits=_client_limits(settings.server))),
         ws="none",
         lifespan="on",
         interface="asgi3",
         backlog=BACKLOG,
-        timeout_keep_alive=75,
         timeout_graceful_shutdown=settings.server.drain_seconds,
         access_log=False,
         server_header=False,
@@ -118,6 +119,16 @@ def _config(app: ASGIApp | str, settings: Settings, **more: Any) -> uvicorn.Conf
         log_config=None,
         log_level="warning",
         **more,
+    )
+
+
+def _client_limits(server: ServerSettings) -> ClientLimits:
+    return ClientLimits(
+        connections=server.max_connections,
+        idle=server.idle_seconds,
+        head=server.head_seconds,
+        body=server.body_seconds,
+        write=server.write_seconds,
     )
 
 

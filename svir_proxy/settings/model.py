@@ -55,6 +55,16 @@ class ServerSettings(Section):
     """Processes that serve. One is enough for hundreds of streams; what is learned is learned in each."""
     max_request_bytes: Bytes = 100 * 2**20
     """The largest request body; images are sent inline as base64."""
+    max_connections: int = Field(default=4096, ge=1)
+    """Connections of clients that are open at once, in each worker; one more gets 503 overloaded."""
+    head_seconds: Seconds = 30.0
+    """How long the head of a request may take to come."""
+    body_seconds: Seconds = 60.0
+    """How long a request's body may pause."""
+    write_seconds: Seconds = 120.0
+    """How long a client may take nothing of its answer before the connection is cut."""
+    idle_seconds: Seconds = 75.0
+    """How long a connection is kept between requests."""
     drain_seconds: int = Field(default=10, ge=0)
     """How long running answers may take to end after SIGTERM, whole seconds."""
     allowed_hosts: list[Annotated[str, AfterValidator(_host_header)]] = Field(default=[])

@@ -1,0 +1,202 @@
+"""One request and its answer, between a connection and the application."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from typing import TYPE_CHECKING, Any, Final, Protocol
+
+from svir_proxy.listener.heads import response_head
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+    from starlette.types import Message, Scope
+
+    from svir_proxy.errors import ProxyError
+
+_LOGGER: Final = logging.getLogger("svir_proxy")
+_DISCONNECT: Final = {"type": "http.disconnect"}
+
+
+class Channel(Protocol):
+    """The connection as a cycle sees it."""
+
+    is_congested: bool
+    """Whether a writer should wait."""
+
+    async def drained(self) -> None:
+        """Return when more may be written, or nothing can be written any more."""
+
+    def write(self, data: bytes) -> None:
+        """Hand bytes to the loop."""
+
+    def rest(self, rest: bool) -> None:
+        """Stop or go on reading."""
+
+    def closes_after(self, cycle: Cycle) -> bool:
+        """Whether the answer to *cycle* is the last."""
+
+    def answered(self, cycle: Cycle) -> None:
+        """*cycle* has its whole answer."""
+
+    def abort(self) -> None:
+        """Close at once."""
+
+
+class Cycle:
+    """Gives the application the request, and writes what it sends. *expects*: the client waits for 100 (Continue)."""
+
+    __slots__ = (
+        *("_all_told", "_body", "_buffer", "_channel", "_chunked", "_gone", "_head", "_left", "_scope"),
+        *("_silent", "_waiter", "closes", "complete", "expects", "more_body", "started", "task"),
+    )
+
+    def __init__(self, scope: Scope, channel: Channel, buffer: int, *, expects: bool) -> None:
+        self._scope = scope
+        self._channel = channel
+        self._buffer = buffer
+        self._body: bytes | bytearray = b""  # what the application has not asked for yet
+        self._all_told = False  # the application has the whole request
+        self._waiter: asyncio.Future[None] | None = None
+        self._gone = False
+        self._head = b""  # until it leaves with the first of the body
+        self._chunked = False
+        self._silent = scope["method"] == "HEAD"  # the body counts, but does not leave
+        self._left: int | None = None  # bytes of the body that are due
+        self.task: asyncio.Task[None] | None = None
+        self.expects = expects
+        """Whether the client still waits for 100 before it sends a body."""
+        self.more_body = True
+        """Whether the request has yet to be read to its end."""
+        self.started = False
+        """Whether the application has begun an answer."""
+        self.complete = False
+        """Whether the answer is out."""
+        self.closes = False
+        """Whether the connection ends with the answer."""
+
+    # for the connection
+
+    def take(self, body: bytes) -> None:
+        """A piece of the request's body; dropped once there is an answer."""
+        if self.complete:
+            return
+        if not self._body:
+            self._body = body
+        else:
+            if isinstance(self._body, bytes):
+                self._body = bytearray(self._body)
+            self._body += body
+        if len(self._body) > self._buffer:
+            self._channel.rest(rest=True)
+        self._wake()
+
+    def end(self) -> None:
+        """The request's body is whole."""
+        self.more_body = False
+        self._wake()
+
+    def disconnect(self) -> None:
+        """Nobody is left to answer."""
+        self._gone = True
+        self._body = b""
+        self._wake()
+
+    def refuse(self, error: ProxyError) -> None:
+        """Answer with *error* without asking the application."""
+        body = error.body()
+        headers = [(b"content-type", b"application/json"), (b"content-length", b"%d" % len(body)), *error.headers()]
+        self._begin(error.status, headers)
+        self._write(body, more=False)
+
+    async def run(self, app: Any, tasks: set[asyncio.Task[None]]) -> None:
+        """Have *app* answer; the task that does so is in *tasks* until then."""
+        try:
+            await app(self._scope, self.receive, self.send)
+        except Exception:
+            _LOGGER.exception("the application failed")
+        finally:
+            if self.task is not None:
+                tasks.discard(self.task)
+            if not self.complete and not self._gone:
+                self._channel.abort()
+
+    # for the application
+
+    async def receive(self) -> Message:
+        """The next of the request's body; ``http.disconnect`` once the client is gone or has its answer."""
+        if self.expects and not self.started and not self._gone:
+            self.expects = False
+            self._channel.write(b"HTTP/1.1 100 Continue\r\n\r\n")
+        while not self._gone and not self.complete:
+            if self._body or not (self.more_body or self._all_told):
+                body, self._body = self._body, b""
+                self._all_told = not self.more_body
+                return {"type": "http.request", "body": bytes(body), "more_body": self.more_body}
+            self._channel.rest(rest=False)
+            waiter = self._waiter = asyncio.get_running_loop().create_future()
+            await waiter
+        return _DISCONNECT
+
+    async def send(self, message: Message) -> None:
+        """``http.response.start``, then ``http.response.body`` until ``more_body`` is false."""
+        if self._gone:
+            return
+        if self._channel.is_congested:
+            await self._channel.drained()
+        if message["type"] == "http.response.body":
+            self._write(message.get("body", b""), more=message.get("more_body", False))
+        elif message["type"] == "http.response.start":
+            self._begin(message["status"], message.get("headers", ()))
+        else:
+            raise RuntimeError(f"{message['type']} is no message of an answer")
+
+    # within
+
+    def _begin(self, status: int, headers: Iterable[tuple[bytes, bytes]]) -> None:
+        if self.started:
+            raise RuntimeError("the answer has begun already")
+        head = response_head(status, headers)
+        self.started = True
+        self._left = head.length
+        # Who waits for 100 and gets an answer may or may not send the body: nothing can be read after it.
+        self.closes = head.closes or self.expects or self._channel.closes_after(self)
+        data = head.data
+        if head.length is None and not self._silent:
+            self._chunked = self._scope["http_version"] == "1.1"
+            self.closes = self.closes or not self._chunked
+            if self._chunked:
+                data += b"\r\ntransfer-encoding: chunked"
+        if self.closes and not head.closes:
+            data += b"\r\nconnection: close"
+        self._head = data + b"\r\n\r\n"
+
+    def _write(self, body: bytes, *, more: bool) -> None:
+        if not self.started or self.complete:
+            raise RuntimeError("a body goes between the beginning and the end of an answer")
+        if self._left is not None:
+            self._left -= len(body)
+            if self._left < 0 or (self._left and not more):
+                raise RuntimeError("the body does not have its content-length")
+        if self._silent:
+            body = b""
+        elif self._chunked:
+            if body:
+                body = b"%x\r\n%b\r\n" % (len(body), body)
+            if not more:
+                body += b"0\r\n\r\n"
+        if self._head:
+            body, self._head = self._head + body, b""
+        if body:
+            self._channel.write(body)
+        if not more:
+            self.complete = True
+            self._body = b""
+            self._wake()
+            self._channel.answered(self)
+
+    def _wake(self) -> None:
+        waiter, self._waiter = self._waiter, None
+        if waiter is not None and not waiter.done():
+            waiter.set_result(None)
