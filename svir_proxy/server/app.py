@@ -22,9 +22,11 @@ from starlette.types import ASGIApp, Receive, Scope, Send
 
 from svir_proxy import __version__
 from svir_proxy.errors import ProxyError
+from svir_proxy.server.call_memory import CallMemory
 from svir_proxy.server.catalog import Catalog
 from svir_proxy.server.chat import Chat
 from svir_proxy.server.gate import Gate
+from svir_proxy.server.generations import Generations
 from svir_proxy.server.http import (
     ClientGone,
     Headers,
@@ -39,7 +41,7 @@ from svir_proxy.server.learned import Learned
 from svir_proxy.server.remote_images import ImageFetcher
 from svir_proxy.server.request_log import RequestLog
 from svir_proxy.server.upstream import Upstream
-from svir_proxy.settings import Settings
+from svir_proxy.settings import Settings, unchanged
 
 _Json = tuple[int, Any]
 """Status and body."""
@@ -52,30 +54,47 @@ _REQUEST_ID: Final = re.compile(r"[A-Za-z0-9._-]{1,128}")
 _ENDPOINTS: Final = "POST /v1/chat/completions, GET /v1/models, GET /v1/models/{id}, GET /healthz, GET /readyz"
 
 
-def create_app(settings: Settings, transport: httpx.AsyncBaseTransport | None = None) -> ASGIApp:
+def create_app(settings: Settings, transport: httpx.AsyncBaseTransport | None = None) -> Generations[Proxy]:
     """The application for *settings*. *transport* takes the place of the network, in tests."""
-    app: ASGIApp = Proxy(settings, transport)
-    if settings.server.cors_origins:
-        app = CORSMiddleware(
-            app,
-            allow_origins=settings.server.cors_origins,
-            allow_methods=["GET", "POST"],
-            allow_headers=["*"],
-            expose_headers=["x-request-id", "x-svir-backend", "x-svir-rewrites", "retry-after"],
-        )
-    return app
+    return Generations(settings, lambda settings, before: Proxy(settings, transport, before))
 
 
 class Proxy:
-    """The application; what it holds begins and ends with its lifespan."""
+    """A generation of the application: one configuration and what it takes to serve it. Made in the running loop.
 
-    def __init__(self, settings: Settings, transport: httpx.AsyncBaseTransport | None) -> None:
-        self._settings = settings
-        self._transport = transport
+    *before* is the generation in whose place it comes: what that knew of backends that have not changed is kept.
+    """
+
+    settings: Settings
+    catalog: Catalog
+    learned: Learned
+    calls: CallMemory
+
+    def __init__(self, settings: Settings, transport: httpx.AsyncBaseTransport | None, before: Proxy | None) -> None:
+        self.settings = settings
         self._gate = Gate(settings)
-        self._catalog = Catalog(())
+        self._upstreams = [Upstream(backend, settings.limits, transport) for backend in settings.backends]
+        if before is None:
+            self.catalog, self.learned, self.calls = Catalog(self._upstreams), Learned(), CallMemory()
+        else:
+            same = unchanged(before.settings.backends, settings.backends)
+            self.catalog = Catalog(self._upstreams, before.catalog.known(same))
+            self.learned = before.learned.of(same)
+            self.calls = before.calls
         self._images = ImageFetcher()
-        self._chat = Chat(settings, self._catalog, Learned(), self._images)
+        self._chat = Chat(settings, self.catalog, self.learned, self._images, self.calls)
+        self._requests = 0
+        self._on_idle: Callable[[], None] | None = None
+        self.app: ASGIApp = self._serve
+        """Serves its HTTP requests."""
+        if settings.server.cors_origins:
+            self.app = CORSMiddleware(
+                self._serve,
+                allow_origins=settings.server.cors_origins,
+                allow_methods=["GET", "POST"],
+                allow_headers=["*"],
+                expose_headers=["x-request-id", "x-svir-backend", "x-svir-rewrites", "retry-after"],
+            )
         self._router = Router(
             [
                 Route("/models", _Endpoint(self._list_models), methods=["GET"]),
@@ -87,12 +106,19 @@ class Proxy:
             default=_not_found,
         )
 
-    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """Serve one scope."""
-        if scope["type"] == "http":
-            await self._serve(scope, receive, send)
-        elif scope["type"] == "lifespan":
-            await self._live(receive, send)
+    def retire(self, on_idle: Callable[[], None]) -> None:
+        """No request is new from now on: call *on_idle* once the last is over, at once where none runs."""
+        if self._requests:
+            self._on_idle = on_idle
+        else:
+            on_idle()
+
+    async def close(self) -> None:
+        """Close the connections to the servers."""
+        await self.catalog.close()
+        await self._images.close()
+        for upstream in self._upstreams:
+            await upstream.close()
 
     async def _serve(self, scope: Scope, receive: Receive, send: Send) -> None:
         request_id = header(scope, b"x-request-id")
@@ -103,6 +129,7 @@ class Proxy:
         scope["svir.path"], scope["path"] = scope["path"], _without_prefix(scope["path"])
         if scope["method"] == "HEAD":
             send = without_body(send)
+        self._requests += 1
         try:
             log.key = self._gate.enter(scope)
             await self._dispatch(scope, receive, send, headers, log)
@@ -123,6 +150,9 @@ class Proxy:
             await send_error(send, internal_error(request_id), headers)
         finally:
             log.write()
+            self._requests -= 1
+            if self._on_idle is not None and not self._requests:
+                self._on_idle()
 
     async def _dispatch(self, scope: Scope, receive: Receive, send: Send, headers: Headers, log: RequestLog) -> None:
         if scope["path"] == _CHAT_PATH:
@@ -139,27 +169,14 @@ class Proxy:
             allowed = (exc.headers or {}).get("Allow", "").split(", ")
             raise _wrong_method(scope, headers, *sorted(allowed)) from None
 
-    async def _live(self, receive: Receive, send: Send) -> None:
-        await receive()
-        upstreams = [Upstream(backend, self._settings.limits, self._transport) for backend in self._settings.backends]
-        self._catalog = Catalog(upstreams)
-        self._chat = Chat(self._settings, self._catalog, Learned(), self._images)
-        await send({"type": "lifespan.startup.complete"})
-        await receive()
-        await self._catalog.close()
-        await self._images.close()
-        for upstream in upstreams:
-            await upstream.close()
-        await send({"type": "lifespan.shutdown.complete"})
-
     # ----------------------------------------------------------------- the small routes
 
     async def _list_models(self, scope: Scope) -> _Json:
         everything = QueryParams(scope["query_string"]).get("all", "") in ("true", "1")
-        return 200, {"object": "list", "data": await self._catalog.entries(everything=everything)}
+        return 200, {"object": "list", "data": await self.catalog.entries(everything=everything)}
 
     async def _get_model(self, scope: Scope) -> _Json:
-        return 200, await self._catalog.entry(scope["path_params"]["id"])
+        return 200, await self.catalog.entry(scope["path_params"]["id"])
 
     async def _health(self, scope: Scope) -> _Json:
         del scope
@@ -168,7 +185,7 @@ class Proxy:
     async def _ready(self, scope: Scope) -> _Json:
         """No addresses and no words of a server: nobody has to show a key for this."""
         del scope
-        states = await self._catalog.states()
+        states = await self.catalog.states()
         ready = "ok" in states.values()
         return 200 if ready else 503, {"status": "ready" if ready else "unready", "backends": states}
 

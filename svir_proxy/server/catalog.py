@@ -9,7 +9,7 @@ from __future__ import annotations
 import asyncio
 import difflib
 import time
-from collections.abc import Sequence
+from collections.abc import Container, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, Final
 
@@ -51,13 +51,18 @@ class _Listing:
 
 
 class Catalog:
-    """The backends and their models."""
+    """The backends and their models. *listings*: what is known of some already, as `known` gave it."""
 
-    def __init__(self, upstreams: Sequence[Upstream]) -> None:
+    def __init__(self, upstreams: Sequence[Upstream], listings: Mapping[str, _Listing] | None = None) -> None:
         self.upstreams = upstreams
-        self._listings = {upstream.name: _Listing() for upstream in upstreams}
+        known = listings or {}
+        self._listings = {upstream.name: known.get(upstream.name) or _Listing() for upstream in upstreams}
         self._refreshing: dict[str, asyncio.Task[None]] = {}
         self._started = int(time.time())
+
+    def known(self, backends: Container[str]) -> Mapping[str, _Listing]:
+        """The lists of these *backends*, for a catalog in the place of this one."""
+        return {name: listing for name, listing in self._listings.items() if name in backends}
 
     async def route(self, model: str) -> Route:
         """The backend for *model*; raises ProxyError, model_not_found with the nearest names.

@@ -35,12 +35,14 @@ _MAX_TOLD: Final = 1000
 class Chat:
     """The route. Raises ProxyError for an answer that has not begun, ClientGone where nobody waits for one."""
 
-    def __init__(self, settings: Settings, catalog: Catalog, learned: Learned, images: ImageFetcher) -> None:
+    def __init__(
+        self, settings: Settings, catalog: Catalog, learned: Learned, images: ImageFetcher, calls: CallMemory
+    ) -> None:
         self._settings = settings
         self._catalog = catalog
         self._learned = learned
         self._images = images
-        self._calls = CallMemory()
+        self._calls = calls
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send, headers: Headers, log: RequestLog) -> None:
         """Answer one request; *headers* go with the answer, whatever it is."""

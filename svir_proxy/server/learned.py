@@ -6,7 +6,7 @@ Servers are updated and models are swapped behind a name, so nothing is believed
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Mapping
+from collections.abc import Container, Mapping
 from typing import Final
 
 _SECONDS: Final = 3600.0
@@ -24,6 +24,12 @@ class Learned:
 
     def __init__(self) -> None:
         self._known: dict[tuple[str, str], dict[str, tuple[Value, float]]] = {}
+
+    def of(self, backends: Container[str]) -> Learned:
+        """What is known of these *backends* alone, to be learned from apart from this."""
+        kept = Learned()
+        kept._known = {key: dict(facts) for key, facts in self._known.items() if key[0] in backends}
+        return kept
 
     def facts(self, backend: str, model: str) -> Facts:
         """What is known of *backend* for *model*."""

@@ -1,7 +1,7 @@
 """The proxy's configuration: YAML file, environment and command line, checked as a whole before anything starts."""
 
 from svir_proxy.settings.auth import AuthKey, AuthSettings
-from svir_proxy.settings.backend import Backend, Timeouts
+from svir_proxy.settings.backend import Backend, Timeouts, unchanged
 from svir_proxy.settings.load import load_settings
 from svir_proxy.settings.model import LimitSettings, LoggingSettings, ServerSettings, Settings, StreamingSettings
 from svir_proxy.settings.problems import SettingsError
@@ -20,4 +20,5 @@ __all__ = [
     "Timeouts",
     "find_config",
     "load_settings",
+    "unchanged",
 ]

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from functools import cached_property
-from typing import Annotated, Any, Final, Literal, Self
+from typing import TYPE_CHECKING, Annotated, Any, Final, Literal, Self
 
 from pydantic import AfterValidator, Field, SecretStr, ValidationInfo, field_validator, model_validator
 
@@ -13,6 +13,9 @@ from svir_proxy.profiles.loader import merge
 from svir_proxy.settings.base_url import normalize_base_url
 from svir_proxy.settings.fields import KeyFile, Name, OptionalKey, PemFile, Seconds, Section
 from svir_proxy.settings.problems import Problem, in_words, join, several, suggest, unknown_key
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
 
 _HEADER_NAME: Final = re.compile(r"[!#$%&'*+.^_`|~0-9A-Za-z-]+")
 _HEADER_VALUE: Final = re.compile(r"[\t -~\x80-\xff]*")
@@ -120,6 +123,16 @@ class Backend(Section):
         fact = _REMOTE_IMAGES.get(self.remote_images or "")
         said = {"request": {"remote_images": fact}} if fact is not None else {}
         return load_profile(self.profile, merge(said, self.overrides))
+
+
+def unchanged(before: Iterable[Backend], now: Iterable[Backend]) -> frozenset[str]:
+    """The names of the backends that are the same *now* as *before*, with their keys and profiles."""
+    known = {backend.name: backend for backend in before}
+    return frozenset(
+        backend.name
+        for backend in now
+        if backend == (old := known.get(backend.name)) and backend.loaded_profile == old.loaded_profile
+    )
 
 
 def repeated_names(backends: list[Any]) -> list[Problem]:

@@ -52,3 +52,12 @@ async def test_clients_that_name_thousands_of_models_push_out_what_is_oldest(aga
     assert learned.facts("b", "0") == ({**USER, **SEED} if again else {})
     assert learned.facts("b", "1") == ({} if again else USER)
     assert learned.facts("b", "999") == USER
+
+
+async def test_what_is_handed_on_is_of_these_backends_and_apart_from_then_on() -> None:
+    learned = Learned()
+    learned.learn("b", "m", USER)
+    learned.learn("other", "m", USER)
+    handed = learned.of({"b"})
+    learned.learn("b", "m", SEED)
+    assert (handed.facts("b", "m"), handed.facts("other", "m")) == (USER, {})

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 from pydantic import ValidationError
 
-from svir_proxy.settings.backend import Backend, repeated_names
+from svir_proxy.settings.backend import Backend, repeated_names, unchanged
 from svir_proxy.settings.problems import problems_of
 
 
@@ -45,6 +45,27 @@ def test_the_key_wherever_it_was_written(tmp_path: Path) -> None:
     headers = _backend(headers={"X-Key": "sk-header"})
     assert headers.headers["X-Key"].get_secret_value() == "sk-header"
     assert "sk-" not in f"{direct!r}{in_file!r}{headers!r}"
+
+
+@pytest.mark.parametrize(
+    ("change", "same"),
+    [
+        ({}, {"a", "b"}),
+        ({"api_key": "sk-other"}, {"b"}),
+        ({"timeouts": {"idle": 1}}, {"b"}),
+        ({"name": "new"}, {"b"}),
+        ({"profile": "mine.yaml"}, {"b"}),
+    ],
+)
+def test_backends_that_have_not_changed(tmp_path: Path, change: dict[str, Any], same: set[str]) -> None:
+    path = tmp_path / "mine.yaml"
+    path.write_text(_PROFILE)
+    before = [_backend(profile=str(path)), _backend(name="b")]
+    assert [backend.loaded_profile.name for backend in before] == ["mine", "generic"]
+    if "profile" in change:
+        path.write_text(f"{_PROFILE}request: {{images: rejected}}\n")
+        change = {}
+    assert unchanged(before, [_backend(**{"profile": str(path)} | change), _backend(name="b")]) == same
 
 
 _PROFILE = "name: mine\nserver: Mine\nobserved: [{source: run}]\n"

@@ -1,0 +1,94 @@
+"""The application over the life of the process: what serves now, and what has yet to finish.
+
+Each configuration is served by a generation of its own, which never changes. With a new configuration a new generation
+takes the place of the old one, in one assignment: requests that come from then on are its, those that run end where
+they began, and what the old one holds is given back with the last of them.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import Callable
+from functools import partial
+from typing import Final, Generic, Protocol, TypeVar
+
+from starlette.types import ASGIApp, Receive, Scope, Send
+
+from svir_proxy.settings import Settings
+
+_LOGGER: Final = logging.getLogger("svir_proxy")
+
+
+class Generation(Protocol):
+    """What serves one configuration."""
+
+    @property
+    def app(self) -> ASGIApp:
+        """Serves its HTTP requests."""
+
+    def retire(self, on_idle: Callable[[], None]) -> None:
+        """No request is new from now on: call *on_idle* once the last is over, at once where none runs."""
+
+    async def close(self) -> None:
+        """Give back all that is held."""
+
+
+G = TypeVar("G", bound=Generation)
+
+
+class Generations(Generic[G]):
+    """The ASGI application.
+
+    *make* makes a generation in the running loop: for these settings, in the place of that one (None: the first).
+    """
+
+    def __init__(self, settings: Settings, make: Callable[[Settings, G | None], G]) -> None:
+        self._settings = settings
+        self._make = make
+        self._current: G | None = None
+        self._living: set[G] = set()
+        self._closing: set[asyncio.Task[None]] = set()
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Serve one scope."""
+        if scope["type"] == "http":
+            assert self._current is not None
+            await self._current.app(scope, receive, send)
+        elif scope["type"] == "lifespan":
+            await self._live(receive, send)
+
+    def reload(self, settings: Settings) -> None:
+        """Serve *settings* from the next request on; where they cannot be served, say why and change nothing.
+
+        To be called in the loop, between startup and shutdown.
+        """
+        old = self._current
+        assert old is not None
+        try:
+            self._begin(settings, old)
+        except Exception:
+            _LOGGER.exception("the configuration cannot be served; the old one stays")
+            return
+        old.retire(partial(self._give_back, old))
+
+    def _begin(self, settings: Settings, before: G | None) -> None:
+        self._current = self._make(settings, before)
+        self._living.add(self._current)
+
+    def _give_back(self, generation: G) -> None:
+        if generation in self._living:
+            self._living.remove(generation)
+            task = asyncio.get_running_loop().create_task(generation.close())
+            self._closing.add(task)
+            task.add_done_callback(self._closing.discard)
+
+    async def _live(self, receive: Receive, send: Send) -> None:
+        await receive()
+        self._begin(self._settings, None)
+        await send({"type": "lifespan.startup.complete"})
+        await receive()
+        for generation in tuple(self._living):
+            self._give_back(generation)
+        await asyncio.gather(*self._closing)
+        await send({"type": "lifespan.shutdown.complete"})
