@@ -159,13 +159,17 @@ class Reception:
 
     def data_received(self, data: bytes) -> None:
         """Bytes of the body."""
-        if self._decoder is not None:
-            try:
-                data = self._decoder(data)
-            except httpx.DecodingError as exc:
-                self._fail(ProxyError("upstream_bad_response", f"The server's answer cannot be read: {exc}."))
-                return
-        self._take(data)
+        if self._decoder is None:
+            self._take(data)
+            return
+        try:
+            # One read can stand for tens of megabytes, so they are taken as they are made, up to the first too many.
+            for piece in self._decoder.pieces(data):
+                self._take(piece)
+                if self._normalizer.state in OVER:
+                    return
+        except httpx.DecodingError as exc:
+            self._fail(ProxyError("upstream_bad_response", f"The server's answer cannot be read: {exc}."))
 
     def body_ended(self, error: Exception | None) -> None:
         """The end of the body."""

@@ -154,11 +154,13 @@ class Upstream:
             decoder = self.decoder(response)
             with _translated(self.name):
                 async for data in cast(AsyncIterator[bytes], response.stream):
-                    into += data if decoder is None else decoder(data)
-                    if len(into) > limit:
-                        raise ProxyError(
-                            "upstream_bad_response", f"Backend {self.name!r} sent a body of more than {limit} bytes."
-                        )
+                    for piece in (data,) if decoder is None else decoder.pieces(data):
+                        into += piece
+                        if len(into) > limit:
+                            raise ProxyError(
+                                "upstream_bad_response",
+                                f"Backend {self.name!r} sent a body of more than {limit} bytes.",
+                            )
         finally:
             await response.aclose()
 
