@@ -14,6 +14,7 @@ from pydantic import BaseModel
 
 from svir_proxy.profiles import builtin_names
 from svir_proxy.settings import AuthKey, Backend, Settings, Timeouts, load_settings
+from tests.server.transport.raw_server import Certificate
 
 CONFIG: Final = Path(__file__).parents[1] / "config"
 EXAMPLE: Final = CONFIG / "svir.example.yaml"
@@ -66,7 +67,10 @@ def _mounted(value: Any, folder: Path) -> Any:
         return [_mounted(inner, folder) for inner in value]
     if isinstance(value, str) and value.startswith("/"):
         path = folder / Path(value).name
-        path.write_text("-----BEGIN CERTIFICATE-----" if path.suffix == ".pem" else "sk-mounted")
+        if path.suffix == ".pem":
+            Certificate(folder).pem.rename(path)
+        else:
+            path.write_text("sk-mounted")
         return str(path)
     return value
 

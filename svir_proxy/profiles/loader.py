@@ -6,7 +6,7 @@ wins); ``evidence`` and ``observed`` are not inherited: they speak of one server
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from functools import cache
 from importlib.resources import files
 from pathlib import Path
@@ -60,6 +60,21 @@ def load_profile(name_or_path: str, overrides: Mapping[str, Any] | None = None, 
     if problems:
         raise ProfileError(source, problems)
     return profile
+
+
+def profile_files(path: str) -> Iterator[Path]:
+    """The file of a profile and those that it extends, as far as they can be read."""
+    at = Path(path)
+    for _ in range(_MAX_DEPTH):
+        yield at
+        try:
+            data = yaml.safe_load(at.read_text("utf-8"))
+        except (OSError, UnicodeDecodeError, yaml.YAMLError, RecursionError):
+            return
+        parent = data.get("extends") if isinstance(data, dict) else None
+        if not isinstance(parent, str) or parent in builtin_names():
+            return
+        at = at.parent / parent
 
 
 def merge(under: Mapping[str, Any], over: Mapping[str, Any]) -> dict[str, Any]:

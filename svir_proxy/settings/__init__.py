@@ -2,7 +2,7 @@
 
 from svir_proxy.settings.auth import AuthKey, AuthSettings
 from svir_proxy.settings.backend import Backend, Timeouts, unchanged
-from svir_proxy.settings.load import load_settings
+from svir_proxy.settings.load import configuration_files, load_settings
 from svir_proxy.settings.model import LimitSettings, LoggingSettings, ServerSettings, Settings, StreamingSettings
 from svir_proxy.settings.problems import SettingsError
 from svir_proxy.settings.sources import find_config
@@ -18,6 +18,7 @@ __all__ = [
     "SettingsError",
     "StreamingSettings",
     "Timeouts",
+    "configuration_files",
     "find_config",
     "load_settings",
     "unchanged",

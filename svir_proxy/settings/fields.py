@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import ssl
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated, Any, Final
@@ -109,8 +110,12 @@ def _bytes(value: Any) -> Any:
 
 
 def _pem_file(path: Path) -> Path:
-    if "-----BEGIN " not in read_text(path):
-        raise ValueError(f"{path} holds no certificate in PEM form")
+    try:
+        ssl.create_default_context(cafile=path)
+    except ssl.SSLError:
+        raise ValueError(f"{path} holds no certificate in PEM form") from None
+    except OSError as exc:
+        raise ValueError(f"{path} cannot be read ({exc.strerror}); check the path and the permissions") from None
     return path
 
 

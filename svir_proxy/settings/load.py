@@ -11,7 +11,7 @@ from pydantic import ValidationError
 from svir_proxy.settings.backend import repeated_names
 from svir_proxy.settings.model import Settings
 from svir_proxy.settings.problems import Problem, SettingsError, join, problems_of
-from svir_proxy.settings.sources import find_config, read_environment, read_file, variable_of
+from svir_proxy.settings.sources import DEFAULT_FILE, find_config, named_files, read_environment, read_file, variable_of
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -46,6 +46,19 @@ def load_settings(config: Path | None = None, flags: Mapping[str, Any] = _NO_FLA
     if problems:
         raise SettingsError(problems)
     return settings
+
+
+def configuration_files(config: Path | None = None) -> frozenset[Path]:
+    """The files that `load_settings` reads for *config*: the configuration file, and those that it names.
+
+    Also those that are missing, or wrong: to make or correct one changes the settings.
+    """
+    path = find_config(config) or DEFAULT_FILE
+    try:
+        values = _overlay(read_file(path, []), read_environment([]))
+    except SettingsError:
+        values = read_environment([])
+    return frozenset({path, *named_files(values)})
 
 
 def _overlay(under: Mapping[str, Any], over: Mapping[str, Any]) -> dict[str, Any]:

@@ -67,6 +67,9 @@ class ServerSettings(Section):
     """How long a connection is kept between requests."""
     drain_seconds: int = Field(default=10, ge=0)
     """How long running answers may take to end after SIGTERM, whole seconds."""
+    reload: bool = True
+    """Whether a change of the configuration file, or of a file that it names, counts while the proxy runs. SIGHUP has
+    it read in any case. host, port and workers need a restart."""
     allowed_hosts: list[Annotated[str, AfterValidator(_host_header)]] = Field(default=[])
     """Names that a request's Host header may have, without port. Empty: on a loopback address only localhost,
     127.0.0.1, [::1] and the bound host, so that no web page reaches the proxy under a name of its own (DNS

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import os
 import re
-from collections.abc import Hashable, Mapping
+from collections.abc import Hashable, Iterator, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
 import yaml
 from pydantic_settings import EnvSettingsSource
 
+from svir_proxy.profiles import profile_files
 from svir_proxy.settings.model import Settings
 from svir_proxy.settings.problems import Problem, SettingsError, dotted, suggest
 
@@ -80,6 +81,21 @@ def variable_of(path: str) -> str | None:
     """The environment variable that sets the setting at *path*, if it is set."""
     wanted = (PREFIX + path.replace(".", "__")).upper()
     return next((name for name, value in os.environ.items() if name.upper() == wanted and value), None)
+
+
+def named_files(settings: Any) -> Iterator[Path]:
+    """The files that *settings*, in the shape of the configuration file, name: there or not, right or not."""
+    if isinstance(settings, Mapping):
+        for key, value in settings.items():
+            if not isinstance(value, str):
+                yield from named_files(value)
+            elif key in _PATH_KEYS and value:
+                yield Path(value)
+            elif key == "profile" and value.endswith((".yaml", ".yml")):
+                yield from profile_files(value)
+    elif isinstance(settings, list):
+        for value in settings:
+            yield from named_files(value)
 
 
 class _Environment(EnvSettingsSource):

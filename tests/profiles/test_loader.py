@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 import yaml
 
-from svir_proxy.profiles.loader import ProfileError, builtin_names, load_profile, merge
+from svir_proxy.profiles.loader import ProfileError, builtin_names, load_profile, merge, profile_files
 
 HEAD = {"name": "mine", "server": "Mine", "observed": [{"source": "run"}]}
 
@@ -153,3 +153,24 @@ def test_circles_are_told(circle: list[str], tmp_path: Path) -> None:
         _write(tmp_path, name, extends=parent)
     (problem,) = _problems("a.yaml", tmp_path)
     assert problem.startswith("extends: goes in a circle: a.yaml > ")
+
+
+@pytest.mark.parametrize(
+    ("content", "more"),
+    [
+        (b"extends: sub/b.yaml", ["sub/b.yaml", "sub/../c.yaml"]),
+        (b"extends: openai", []),
+        (b"extends: absent.yaml", ["absent.yaml"]),
+        (b"extends: a.yaml", ["a.yaml"] * 7),
+        (b"extends: [x]", []),
+        (b"- extends", []),
+        (b"a: [", []),
+        (b"[" * 5000, []),
+        (b"\xff", []),
+    ],
+)
+def test_the_files_of_a_profile(content: bytes, more: list[str], tmp_path: Path) -> None:
+    (tmp_path / "a.yaml").write_bytes(content)
+    _write(tmp_path, "sub/b.yaml", extends="../c.yaml")
+    _write(tmp_path, "c.yaml")
+    assert list(profile_files(str(tmp_path / "a.yaml"))) == [tmp_path / name for name in ("a.yaml", *more)]

@@ -10,6 +10,7 @@ from pydantic import ValidationError
 
 from svir_proxy.settings.backend import Backend, repeated_names, unchanged
 from svir_proxy.settings.problems import problems_of
+from tests.server.transport.raw_server import Certificate
 
 
 def _backend(**given: Any) -> Backend:
@@ -119,7 +120,8 @@ _PROFILE = "name: mine\nserver: Mine\nobserved: [{source: run}]\n"
 )
 def test_problems(tmp_path: Path, given: dict[str, Any], lines: list[str]) -> None:
     (tmp_path / "key").write_text("k")
-    (tmp_path / "ca.pem").write_text("-----BEGIN CERTIFICATE-----")
+    if "ca_file" in given:
+        Certificate(tmp_path).pem.rename(tmp_path / "ca.pem")
     (tmp_path / "bad.yaml").write_text(f"{_PROFILE}request: {{imags: kept}}\n")
     (tmp_path / "half.yaml").write_text("name: mine\nobserved: [{source: run}]\n")
     with pytest.raises(ValidationError) as refused:

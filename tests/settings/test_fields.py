@@ -9,6 +9,7 @@ import pytest
 from pydantic import TypeAdapter, ValidationError
 
 from svir_proxy.settings.fields import Bytes, KeyFile, Name, OptionalKey, PemFile, SecretFile, Section
+from tests.server.transport.raw_server import Certificate
 
 
 class _Example(Section):
@@ -69,12 +70,25 @@ def test_what_is_no_path(value: Any) -> None:
         TypeAdapter(KeyFile).validate_python(value)
 
 
-def test_a_ca_file_is_pem(tmp_path: Path) -> None:
+@pytest.mark.parametrize(
+    ("content", "told"),
+    [
+        ("nonsense", "holds no certificate in PEM form"),
+        ("", "holds no certificate in PEM form"),
+        ("-----BEGIN CERTIFICATE-----\nAAAA\n-----END CERTIFICATE-----\n", "holds no certificate in PEM form"),
+        (None, r"cannot be read \(No such file or directory\)"),
+    ],
+)
+def test_what_is_no_ca_file(tmp_path: Path, content: str | None, told: str) -> None:
     path = tmp_path / "ca.pem"
-    path.write_text("nonsense")
-    with pytest.raises(ValidationError, match="no certificate in PEM form"):
+    if content is not None:
+        path.write_text(content)
+    with pytest.raises(ValidationError, match=told):
         TypeAdapter(PemFile).validate_python(path)
-    path.write_text("-----BEGIN CERTIFICATE-----\n")
+
+
+def test_a_ca_file(tmp_path: Path) -> None:
+    path = Certificate(tmp_path).pem
     assert TypeAdapter(PemFile).validate_python(path) == path
 
 

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from svir_proxy.settings import SettingsError, load_settings
+from svir_proxy.settings import SettingsError, configuration_files, load_settings
 
 _FILE = "server: {port: 1001, host: localhost, drain_seconds: 3}\nbackends: [{name: in-file, base_url: 'http://h'}]\n"
 
@@ -153,3 +153,40 @@ def test_an_open_proxy_is_refused_wherever_the_host_comes_from(tmp_path: Path, m
     assert line.startswith("auth.keys: are missing")
     monkeypatch.setenv("SVIR_AUTH__KEYS", '["sk"]')
     assert load_settings(path).auth.hashed()
+
+
+_NAMING = """
+auth: {keys_file: keys, keys: [{name: a, key_file: sub/a}]}
+backends:
+  - {name: x, base_url: "http://h", profile: mine.yaml, api_key_file: /run/k, ca_file: ca.pem}
+  - {name: y, base_url: "http://h", profile: openai, api_key_file: ""}
+  - {name: z, profile: absent.yaml}
+"""
+
+
+@pytest.mark.parametrize(
+    ("text", "named"),
+    [
+        (_NAMING, {"keys", "sub/a", "mine.yaml", "base.yaml", "/run/k", "ca.pem", "absent.yaml"}),
+        ("auth: {keys_file: [1]}\nbackends: {profile: 3}", set()),
+        ("auth: {keys_file: keys", set()),
+        (None, set()),
+    ],
+    ids=["named", "no names", "no YAML", "no file"],
+)
+def test_the_files_that_make_a_configuration(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, text: str | None, named: set[str]
+) -> None:
+    monkeypatch.setenv("SVIR_AUTH__KEYS", '[{"key_file": "/from/environment"}]' if text == _NAMING else "")
+    (tmp_path / "mine.yaml").write_text("extends: base.yaml")
+    (tmp_path / "base.yaml").write_text("extends: openai")
+    path = tmp_path / "c.yaml"
+    if text is not None:
+        path.write_text(text)
+    if text == _NAMING:
+        named = named - {"sub/a"} | {"/from/environment"}
+    assert configuration_files(path) == {path} | {tmp_path / name for name in named}
+
+
+def test_a_configuration_that_could_come() -> None:
+    assert configuration_files() == {Path("config/svir.yaml")}
