@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import asyncio
 import sys
 from pathlib import Path
 
@@ -19,10 +20,13 @@ def main() -> int:
     stretch = commands.add_parser("stretch", help="a part repeated, to find work that is more than linear")
     stretch.add_argument("--inputs", type=int, default=1000, metavar="N", help="how many shapes; 1000")
     stretch.add_argument("--seed", type=int, default=0, metavar="N", help="as for mutate; 0")
+    exchange = commands.add_parser("exchange", help="broken responses through a running proxy")
+    exchange.add_argument("--inputs", type=int, default=1000, metavar="N", help="how many; 1000")
+    exchange.add_argument("--seed", type=int, default=0, metavar="N", help="as for mutate; 0")
     replay = commands.add_parser("replay", help="inputs once kept")
     for command in (cover, mutate, stretch, replay):
         command.add_argument("target", help="answer, request, http, error or models")
-    for command in (cover, mutate, stretch):
+    for command in (cover, mutate, stretch, exchange):
         command.add_argument(
             "--folder", type=Path, default=Path(".fuzz"), help="where corpus and findings are kept; .fuzz"
         )
@@ -30,7 +34,8 @@ def main() -> int:
     args, more = parser.parse_known_args()
     if more and args.command != "cover":
         parser.error(f"no such option: {more[0]}")
-    return {"cover": _cover, "mutate": _mutate, "stretch": _stretch, "replay": _replay}[args.command](args, more)
+    run = {"cover": _cover, "mutate": _mutate, "stretch": _stretch, "exchange": _exchange, "replay": _replay}
+    return run[args.command](args, more)
 
 
 def _cover(args: argparse.Namespace, more: list[str]) -> int:
@@ -51,6 +56,12 @@ def _stretch(args: argparse.Namespace, _: list[str]) -> int:
     from fuzz.stretch import stretch  # noqa: PLC0415 - the same
 
     return min(1, stretch(args.target, args.inputs, args.seed, args.folder / "found" / args.target))
+
+
+def _exchange(args: argparse.Namespace, _: list[str]) -> int:
+    from fuzz.exchange import exchange  # noqa: PLC0415 - the same
+
+    return min(1, asyncio.run(exchange(args.inputs, args.seed, args.folder / "found" / "exchange")))
 
 
 def _replay(args: argparse.Namespace, _: list[str]) -> int:

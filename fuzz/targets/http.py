@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import gzip
 import zlib
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from random import Random
 from typing import Final
 
@@ -21,6 +21,9 @@ from tests.support.mutations import cut_up
 _LIMITS: Final = TransportLimits()
 _SMALL: Final = TransportLimits(head_bytes=200, headers=8)
 _FRAMING: Final = {"content-length", "transfer-encoding", "connection", "content-encoding"}
+_ENCODE: Final = {
+    "gzip": gzip.compress, "deflate": zlib.compress, "bare deflate": lambda data: zlib.compress(data, wbits=-15),
+}  # fmt: skip
 _MIB: Final = 1 << 20
 _RATIO: Final = 200
 
@@ -45,28 +48,32 @@ def check(data: bytes) -> str:
 def seeds() -> Iterator[bytes]:
     """Recorded responses, framed in every way."""
     for number, case in enumerate(load_cases()):
-        status = case.response["status"]
-        if status is None or len(case.body) > 8000:
-            continue
-        body = case.body
-        recorded = case.response.get("headers") or {}
-        lines = [f"{name}: {value}" for name, value in recorded.items() if name.lower() not in _FRAMING]
-        encoding = number % 5
-        if encoding in (0, 1, 2):
-            lines.append(f"content-encoding: {'gzip' if encoding == 0 else 'deflate'}")
-            body = [gzip.compress, zlib.compress, lambda data: zlib.compress(data, wbits=-15)][encoding](body)
-        match number % 4:
-            case 0:
-                lines.append(f"content-length: {len(body)}")
-            case 1:
-                lines.append("connection: close")
-            case _:
-                lines.append("transfer-encoding: chunked")
-                pieces = [piece for piece in cut_up(Random(number), body) if piece]
-                body = b"".join(b"%x\r\n%b\r\n" % (len(piece), piece) for piece in pieces) + b"0\r\n\r\n"
-        early = b"HTTP/1.1 103 Early\r\nlink: x\r\n\r\n" if number % 7 == 0 else b""
-        head = "\r\n".join((f"HTTP/1.{number % 4 != 1:d} {status} X", *lines, "", ""))
-        yield chosen(0, number % 256) + early + head.encode("latin-1", "replace") + body
+        if case.response["status"] is not None and len(case.body) < 8000:
+            wire = framed(Random(number), case.response["status"], case.response.get("headers") or {}, case.body)
+            yield chosen(0, number % 256) + wire
+
+
+def framed(random: Random, status: int, headers: Mapping[str, str], body: bytes) -> bytes:
+    """A response as some server would write it, mostly right: lengths, chunks or neither, compressed or not."""
+    lines = [f"{name}: {value}" for name, value in headers.items() if name.lower() not in _FRAMING]
+    encoding = random.choice(("", "", "", "gzip", "deflate", "bare deflate"))
+    if encoding:
+        body = _ENCODE[encoding](body)
+        lines.append(f"content-encoding: {encoding.rpartition(' ')[2]}")
+    match random.randrange(5):
+        case 0:
+            lines.append(f"content-length: {len(body)}")
+        case 1:
+            lines.append("connection: close")
+        case 2:
+            lines.append(f"content-length: {max(0, len(body) + random.choice((-1, 1, 100)))}")
+        case _:
+            lines.append("transfer-encoding: chunked")
+            pieces = [piece for piece in cut_up(random, body) if piece]
+            body = b"".join(b"%x\r\n%b\r\n" % (len(piece), piece) for piece in pieces) + b"0\r\n\r\n"
+    early = b"HTTP/1.1 103 Early\r\nlink: x\r\n\r\n" if random.randrange(8) == 0 else b""
+    head = "\r\n".join((f"HTTP/1.{random.choice('1110')} {status} X", *lines, "", ""))
+    return early + head.encode("latin-1", "replace") + body
 
 
 def _parse(reads: Sequence[bytes], limits: TransportLimits, *, head_request: bool) -> tuple[ResponseParser, bytes]:

@@ -7,7 +7,7 @@ asked for.
 from __future__ import annotations
 
 import json
-from itertools import count, islice, repeat
+from itertools import chain, count, islice, repeat
 from typing import TYPE_CHECKING, Final
 
 import pytest
@@ -18,13 +18,16 @@ from svir_proxy.response.completion import CompletionFolder
 from svir_proxy.response.events import Failed
 from svir_proxy.response.normalizer import Limits, State, StreamNormalizer
 from svir_proxy.response.sse_writer import SSEWriter
+from tests.support.core import answered_cases, request_of
+from tests.support.core import profile_of as profile_of_case
 from tests.support.work import peak, work
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
+    from collections.abc import Callable, Iterable, Iterator
 
     from svir_proxy.profiles.schema import Profile
     from svir_proxy.response.events import Event
+    from tests.support.cases import Case
 
 PIECES: Final = 500
 LIMIT: Final = 1 << 14
@@ -112,6 +115,14 @@ SCENARIOS: Final[dict[str, Callable[[], Iterator[bytes]]]] = {
     "data lines of one event": raw(b"", b"data: %b\n" % (b"x" * 100)),
     "comments": raw(b"", b": keepalive\n\n"),
     "blanks": raw(b"", b"\r\n    " * 20),
+    "line ends": raw(b"", b"\r"),
+    "empty events": raw(b"", b"data:\n\n"),
+    "events in one event": raw(b"data: ", b'{"choices":[]}'),
+    "identities": raw(b"", b"id: 1\nretry: 1\n"),
+    "a nest": raw(b'data: {"a":', b"[" * 100),
+    "a number": raw(b'data: {"created":', b"9" * 100),
+    "a key again": raw(b"data: {", b'"choices":[],' * 8),
+    "characters of three bytes": raw(b'data: {"choices":[{"delta":{"content":"', "\u20ac".encode() * 30),
     "events named nothing": raw(b"", b"event: x\n\n"),
     "an open answer": raw(b'{"choices":[{"message":{"content":"', b"x" * 100),
     "a page": raw(b"<html>", b"x" * 100),
@@ -152,9 +163,23 @@ SCENARIOS: Final[dict[str, Callable[[], Iterator[bytes]]]] = {
 }
 
 
+STREAMS: Final = list(
+    {
+        (case.meta["server"], case.meta.get("kind")): case
+        for case in answered_cases()
+        if b"data:" in case.body and len(case.body) < 6000
+    }.values()
+)[::3]
+"""Recorded streams of every server."""
+
 HELD: Final = {
     "a line",
     "a line in a string",
+    "a nest",
+    "a number",
+    "a key again",
+    "characters of three bytes",
+    "events in one event",
     "data lines of one event",
     "an open answer",
     "arguments of a later call",
@@ -170,12 +195,14 @@ def profile_of(name: str) -> Profile:
 
 
 def work_of(name: str, pieces: int) -> int:
-    request = a_request()
-    normalizer, writer, folder = (
-        StreamNormalizer(request, profile_of(name)),
-        SSEWriter(request),
-        CompletionFolder(request),
-    )
+    done, state = work_on(a_request(), profile_of(name), islice(SCENARIOS[name](), pieces))
+    assert state is not State.FAILED, "the scenario ended before it said anything"
+    return done
+
+
+def work_on(request: ClientRequest, profile: Profile, pieces: Iterable[bytes]) -> tuple[int, State]:
+    """The work of the whole way down for the bytes in *pieces*, and how far the answer came."""
+    normalizer, writer, folder = StreamNormalizer(request, profile), SSEWriter(request), CompletionFolder(request)
     writer.open()
 
     def step(piece: bytes) -> None:
@@ -183,14 +210,27 @@ def work_of(name: str, pieces: int) -> int:
             writer.write(event)
             folder.feed(event)
 
-    done = work(step, islice(SCENARIOS[name](), pieces))
-    assert normalizer.state is not State.FAILED, "the scenario ended before it said anything"
-    return done
+    return work(step, pieces), normalizer.state
 
 
 @pytest.mark.parametrize("name", SCENARIOS)
 def test_twice_the_bytes_are_twice_the_work(name: str) -> None:
     assert work_of(name, 2 * PIECES) < 2.6 * work_of(name, PIECES)
+
+
+@pytest.mark.parametrize("case", STREAMS, ids=lambda case: case.key)
+def test_a_recording_that_goes_on_and_on_is_linear(case: Case) -> None:
+    """Each of a few of its events, repeated: what a server says once it may say for ever."""
+    events = [event + b"\n\n" for event in case.body.split(b"\n\n")]
+    for at in {0, len(events) // 3, len(events) // 2, len(events) * 2 // 3}:
+        once, twice = (
+            work_on(
+                request_of(case), profile_of_case(case), chain(events[:at], repeat(events[at], times), events[at:])
+            )[0]
+            for times in (120, 240)
+        )
+        whole = work_on(request_of(case), profile_of_case(case), events)[0]
+        assert twice - whole < 2.6 * (once - whole) + whole, events[at]
 
 
 @pytest.mark.parametrize("name", SCENARIOS)

@@ -33,7 +33,7 @@ if TYPE_CHECKING:
 
 OUTPUT: Final = (ReasoningDelta, ContentDelta, RefusalDelta, ToolCallStarted, ArgumentsDelta)
 
-_AS_THE_MODEL_WROTE_THEM: Final = ": tool-arguments: "
+AS_THE_MODEL_WROTE_THEM: Final = ": tool-arguments: "
 """Arguments that are no JSON pass through, noted: the only breach of the dialect that is the model's own."""
 
 
@@ -95,7 +95,7 @@ def violations(request: ClientRequest, events: list[Event]) -> list[str]:
         completion = folded(request, events)
         found += check_dialect.check_completion(completion, named_function=named)
         found += _differences(check_dialect.summarize(stream), check_dialect.summarize_completion(completion))
-    return [line for line in found if _AS_THE_MODEL_WROTE_THEM not in line]
+    return [line for line in found if AS_THE_MODEL_WROTE_THEM not in line]
 
 
 def written(request: ClientRequest, events: list[Event]) -> bytes:

@@ -67,7 +67,7 @@ def form(request: Mapping[str, Any], seen: Seen, *, usage: bool | None = None) -
     named = isinstance(request.get("tool_choice"), dict)
     if seen.status >= 400:
         return problems + check_dialect.check_error(seen.body)
-    if not request.get("stream"):
+    if request.get("stream") is not True:
         return problems + check_dialect.check_completion(seen.body, named_function=named)
     problems += [f"{name} {seen.headers.get(name)!r}" for name, value in _STREAM_HEADERS.items()
                  if seen.headers.get(name) != value]  # fmt: skip
