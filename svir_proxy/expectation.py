@@ -14,10 +14,10 @@ from typing import Any, Final
 
 import orjson
 
+from svir_proxy.schema_check import mismatch
+
 _LANGUAGE: Final = string.ascii_letters + string.digits + "+-_"
 """What the name of a language after a code fence is made of."""
-
-_UNCHECKED: Final = ("pattern", "patternProperties", "propertyNames")
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,7 +43,7 @@ class Expectation:
             return f"{wrong[0]} was called, not {' or '.join(sorted(self.calls))}" if wrong else None
         if self.schema is None or calls:
             return None
-        return _mismatch(text, self.schema)
+        return mismatch(text, self.schema)
 
 
 def unfenced(text: str) -> str:
@@ -74,30 +74,3 @@ def _is_json(text: str) -> bool:
     except orjson.JSONDecodeError:
         return False
     return True
-
-
-def _accept(*_: Any) -> None:
-    """A keyword that is not checked."""
-
-
-def _mismatch(text: str, schema: Mapping[str, Any]) -> str | None:
-    try:
-        value = orjson.loads(text)
-    except orjson.JSONDecodeError as exc:
-        return f"the answer is not JSON: {exc}"
-    # Imported here: it is slow to import, and only emulated schemas need it.
-    from jsonschema import Draft202012Validator, exceptions, validators  # noqa: PLC0415 - see above
-    from referencing import Registry  # noqa: PLC0415 - see above
-
-    try:
-        validator = validators.validator_for(schema, default=Draft202012Validator)
-        # A client's pattern can take Python's re a lifetime, with every other stream waiting: it is not checked.
-        validator = validators.extend(validator, dict.fromkeys(_UNCHECKED, _accept))  # type: ignore[no-untyped-call]  # its stubs
-        # An empty registry: a $ref into the network would be fetched otherwise, and the schema is the client's.
-        error = exceptions.best_match(validator(schema, registry=Registry()).iter_errors(value))
-    except Exception:  # noqa: BLE001 - a schema nobody can apply ($ref to nowhere, a bad pattern) demands nothing more
-        return None
-    if error is None:
-        return None
-    where = "/".join(str(step) for step in error.absolute_path)
-    return f"the answer does not match the schema at /{where}: {error.message[:300]}"
