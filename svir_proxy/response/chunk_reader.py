@@ -9,7 +9,7 @@ in the choice or under ``x_groq``; Azure's verdicts, also in choices without ``d
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from itertools import groupby
 from operator import itemgetter
 from typing import Any, Final, TypeGuard
@@ -33,7 +33,8 @@ from svir_proxy.response.stages.stage import Sink
 from svir_proxy.response.upstream_error import ErrorReader
 from svir_proxy.response.usage import read_usage
 
-_REASONING_KEYS: Final = ("reasoning_content", "reasoning", "thinking", "reasoning_details")
+_REASONING_ORDER: Final = ("reasoning_content", "reasoning", "thinking", "reasoning_details")
+_REASONING_KEYS: Final = frozenset(_REASONING_ORDER)
 _REASONING_PARTS: Final = frozenset({"thinking", "reasoning", "reasoning.text", "reasoning.summary"})
 _TEXT_KEYS: Final = ("text", "thinking", "summary", "reasoning", "content", "output_text")
 _SERVICE_TIERS: Final = frozenset({"auto", "default", "flex", "scale", "priority", "fast"})
@@ -43,55 +44,51 @@ _FAILURES: Final = frozenset({"error", "network_error", "abort", "aborted", "mal
 
 
 _Text = ContentDelta | ReasoningDelta | RefusalDelta
-
-
-class Unreadable(Exception):  # noqa: N818 - names the state of the chunk, and never leaves the core
-    """A chunk's shape cannot be read; the text says why."""
+_ALONE: Final[dict[str, type[_Text]]] = {
+    "content": ContentDelta,
+    "reasoning_content": ReasoningDelta,
+    "reasoning": ReasoningDelta,
+}
+"""Keys that, alone in a delta and with a string, say all there is to read: nearly every delta is such a one."""
 
 
 class ChunkReader:
-    """Reads the chunks of one answer, in order: events go to *sink*, a failure to *fail*."""
+    """Reads the chunks of one answer, in order: events go to *sink*."""
 
-    __slots__ = ("_errors", "_fail", "_halves", "_identified", "_request", "_sink", "answered", "pieces")
+    __slots__ = ("_errors", "_halves", "_request", "_sink", "answered", "pieces")
 
-    def __init__(
-        self, request: ClientRequest, errors: ErrorReader, sink: Sink, fail: Callable[[ProxyError], None]
-    ) -> None:
+    def __init__(self, request: ClientRequest, errors: ErrorReader, sink: Sink) -> None:
         self._request = request
         self._errors = errors
         self._sink = sink
-        self._fail = fail
-        self._identified = False
         # First halves of surrogate pairs, by the kind of text or by the index of the call whose arguments they end.
-        self._halves: dict[type[_Text] | int | None, str] = {}
+        self._halves: dict[type[_Text] | int | None, str] | None = None
         self.answered = False
         """Whether any choice was seen."""
         self.pieces = 0
         """How many pieces of text and of calls came, whether they were given on or are held back."""
 
     def read(self, chunk: Any, event_name: bytes = b"") -> None:
-        """Read one parsed chunk; raises Unreadable where its shape says nothing this reader knows."""
+        """Read one parsed chunk; raises ProxyError where it is a failure, or nothing that can be read."""
         if not isinstance(chunk, dict):
             if chunk is None:
                 return
             if has_error(chunk):
-                self._fail(self._errors.from_stream(chunk))
-                return
-            raise Unreadable(f"a chunk is {type(chunk).__name__}, not an object")
+                raise self._errors.from_stream(chunk)
+            raise unreadable(f"a chunk is {type(chunk).__name__}, not an object")
         choices = chunk.get("choices")
         if event_name == b"error" or (("error" in chunk or not choices) and has_error(chunk)):
-            self._fail(self._errors.from_stream(chunk))
-            return
+            raise self._errors.from_stream(chunk)
         if choices:
             if not isinstance(choices, list):
-                raise Unreadable("choices is no list")
+                raise unreadable("choices is no list")
             for choice in choices:
                 if not isinstance(choice, dict):
-                    raise Unreadable("a choice is no object")
+                    raise unreadable("a choice is no object")
                 if choice.get("index") in (0, None):
                     self._choice(chunk, choice)
         elif choices is None and "choices" in chunk:
-            raise Unreadable("choices is null")
+            raise unreadable("choices is null")
         if "usage" in chunk or "x_groq" in chunk:
             groq = chunk.get("x_groq")
             usage = read_usage(chunk.get("usage")) or read_usage(groq.get("usage") if isinstance(groq, dict) else None)
@@ -104,20 +101,19 @@ class ChunkReader:
 
     def finish(self) -> None:
         """The chunks are over: halves of characters that never came whole are let go."""
-        halves, self._halves = self._halves, {}
-        for kind in halves:
+        halves, self._halves = self._halves, None
+        for kind in halves or ():
             if isinstance(kind, type):
                 self._sink(kind("\ufffd"))
             else:
                 self._sink(ToolCallPiece(kind, "", "", "\ufffd"))
 
     def _choice(self, chunk: dict[str, Any], choice: dict[str, Any]) -> None:
-        self.answered = True
-        if not self._identified:
+        if not self.answered:
+            self.answered = True
             self._identify(chunk)
         if choice.get("error"):
-            self._fail(self._errors.from_stream(choice))
-            return
+            raise self._errors.from_stream(choice)
         delta = choice.get("delta")
         whole = not isinstance(delta, dict)
         if whole:
@@ -128,23 +124,24 @@ class ChunkReader:
             logprobs = read_logprobs(choice["logprobs"])
             if logprobs:
                 self._sink(logprobs)
-        reason = choice.get("finish_reason")
-        reason = reason if isinstance(reason, str) else ""
-        failed = reason.lower() in _FAILURES
-        if failed and whole:
-            # A failure that was never streamed: what the server wrote is its account of it (MLX Studio).
-            said = "".join(_texts(delta)) if isinstance(delta, dict) else ""
-            self._fail(self._errors.from_finish(reason, said))
-            return
+        reason = choice.get("finish_reason") or ""
+        failed = False
+        if reason:
+            reason = reason if isinstance(reason, str) else ""
+            failed = reason.lower() in _FAILURES
+            if failed and whole:
+                # A failure that was never streamed: what the server wrote is its account of it (MLX Studio).
+                said = "".join(_texts(delta)) if isinstance(delta, dict) else ""
+                raise self._errors.from_finish(reason, said)
         if isinstance(delta, dict):
-            self._delta(delta, whole=whole)
+            self._delta(delta, whole)
         elif delta is not None:
-            raise Unreadable("a delta is no object")
+            raise unreadable("a delta is no object")
         if "content_filter_results" in choice and _is_filtered(choice["content_filter_results"]):
             self._sink(FilterVerdict())
         if failed:
-            self._fail(self._errors.from_finish(reason))
-        elif reason:
+            raise self._errors.from_finish(reason)
+        if reason:
             self._sink(Finished(reason))
         usage = choice.get("usage")
         if usage:
@@ -152,14 +149,15 @@ class ChunkReader:
             if report:
                 self._sink(UsageReported(report))
 
-    def _delta(self, delta: dict[str, Any], *, whole: bool) -> None:
-        for key in _REASONING_KEYS:
-            value = delta.get(key)
-            if value:
-                text = value if isinstance(value, str) else "".join(_texts(value))
-                if text:
-                    self._text(ReasoningDelta, text)
-                    break
+    def _delta(self, delta: dict[str, Any], whole: bool) -> None:
+        if len(delta) == 1:
+            (key,) = delta
+            text = delta[key]
+            if key in _ALONE and isinstance(text, str):
+                self._text(_ALONE[key], text)
+                return
+        if not _REASONING_KEYS.isdisjoint(delta):
+            self._reasoning(delta)
         content = delta.get("content")
         if content:
             if isinstance(content, str):
@@ -172,14 +170,24 @@ class ChunkReader:
         calls = delta.get("tool_calls")
         if calls:
             if not isinstance(calls, list):
-                raise Unreadable("tool_calls is no list")
+                raise unreadable("tool_calls is no list")
             for position, call in enumerate(calls):
                 if not isinstance(call, dict):
-                    raise Unreadable("a tool call is no object")
+                    raise unreadable("a tool call is no object")
                 self._call(call, call.get("function"), position if whole else None)
         legacy = delta.get("function_call")
         if legacy and not calls and isinstance(legacy, dict) and (legacy.get("name") or legacy.get("arguments")):
             self._call({"index": 0}, legacy, None)
+
+    def _reasoning(self, delta: dict[str, Any]) -> None:
+        """The first key that says anything: several say the same."""
+        for key in _REASONING_ORDER:
+            value = delta.get(key)
+            if value:
+                text = value if isinstance(value, str) else "".join(_texts(value))
+                if text:
+                    self._text(ReasoningDelta, text)
+                    return
 
     def _parts(self, content: Any) -> None:
         """Content that is no plain string: typed parts, or one of them. Parts of a kind are one text."""
@@ -188,7 +196,7 @@ class ChunkReader:
             self._text(kind, "".join(text for _, text in texts))
 
     def _text(self, kind: type[_Text], text: str) -> None:
-        if self._halves or not text.isascii():
+        if self._halves is not None or not text.isascii():
             text = self._joined(kind, text)
         if text:
             self.pieces += 1
@@ -196,13 +204,17 @@ class ChunkReader:
 
     def _joined(self, kind: type[_Text] | int | None, text: str) -> str:
         """*text* without lone surrogates: a pair may be split over two chunks."""
-        if not self._halves and not has_surrogates(text):
-            return text
-        text = self._halves.pop(kind, "") + text
+        halves = self._halves
+        if halves is None:
+            if not has_surrogates(text):
+                return text
+            halves = {}
+        text = halves.pop(kind, "") + text
         half = text[-1:]
         if "\ud800" <= half <= "\udbff":
-            self._halves[kind] = half
+            halves[kind] = half
             text = text[:-1]
+        self._halves = halves or None
         return whole_characters(text)
 
     def _call(self, call: dict[str, Any], function: Any, position: int | None) -> None:
@@ -217,10 +229,10 @@ class ChunkReader:
             try:
                 arguments = dumps(arguments).decode()
             except ValueError as exc:
-                raise Unreadable(str(exc)) from None
+                raise unreadable(str(exc)) from None
         if type(index) is not int:
             index = position
-        if arguments and (self._halves or not arguments.isascii()):
+        if arguments and (self._halves is not None or not arguments.isascii()):
             arguments = self._joined(index, arguments)
         if not isinstance(identity, str):
             identity = "" if identity is None else str(identity)
@@ -228,7 +240,7 @@ class ChunkReader:
         self._sink(
             ToolCallPiece(
                 index,
-                whole_characters(identity),
+                identity if identity.isascii() else whole_characters(identity),
                 name if isinstance(name, str) else "",
                 arguments or "",
                 whole=is_value or position is not None,
@@ -237,7 +249,6 @@ class ChunkReader:
         )
 
     def _identify(self, chunk: dict[str, Any]) -> None:
-        self._identified = True
         request = self._request
         identity, created, model = chunk.get("id"), chunk.get("created"), chunk.get("model")
         if isinstance(created, str) and created.isdecimal():
@@ -280,7 +291,7 @@ def _typed(part: Any) -> tuple[type[_Text], str] | None:
     if isinstance(part, str):
         return ContentDelta, part
     if not isinstance(part, dict):
-        raise Unreadable(f"content is {type(part).__name__}")
+        raise unreadable(f"content is {type(part).__name__}")
     kind = part.get("type")
     if kind == "refusal":
         return RefusalDelta, "".join(_texts(part.get("refusal")))

@@ -72,7 +72,7 @@ class Lifecycle:
     def __init__(self) -> None:
         self.state = State.WAITING
         self._next = TRANSITIONS[State.WAITING]
-        self._events: list[Event] = []
+        self._events: list[Event] | None = None
         self.error: ProxyError | None = None
         """Why the answer failed, if it did."""
 
@@ -86,11 +86,12 @@ class Lifecycle:
             self._next = TRANSITIONS[state]
             if isinstance(event, Failed):
                 self.error = event.error
-        self._events.append(event)  # type: ignore[arg-type]  # no internal event is in the table
+        if self._events is None:
+            self._events = [event]  # type: ignore[list-item]  # no internal event is in the table
+        else:
+            self._events.append(event)  # type: ignore[arg-type]
 
     def take(self) -> list[Event]:
         """The events since the last call."""
-        events = self._events
-        if events:
-            self._events = []
-        return events
+        events, self._events = self._events, None
+        return [] if events is None else events

@@ -6,19 +6,22 @@ stream, JSON under ``text/event-stream`` as JSON, and HTML is a page somebody pu
 
 from __future__ import annotations
 
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any, Final
+
+import orjson
 
 from svir_proxy.client_request import ClientRequest
 from svir_proxy.errors import ProxyError
 from svir_proxy.profiles.schema import Profile
-from svir_proxy.response.chunk_reader import ChunkReader, Unreadable, unreadable
+from svir_proxy.response.chunk_reader import ChunkReader, unreadable
 from svir_proxy.response.events import Ended, Event, ExtrasReported, Failed
 from svir_proxy.response.extras import read_extras
-from svir_proxy.response.json_text import loads
+from svir_proxy.response.json_text import loads, loads_leniently
 from svir_proxy.response.lifecycle import OVER, Lifecycle, State
 from svir_proxy.response.payloads import DONE, read_payloads
-from svir_proxy.response.sse import ServerSentEvent, SSEParser
+from svir_proxy.response.sse import SSEParser
 from svir_proxy.response.stages.cumulative import Cumulative
 from svir_proxy.response.stages.finish import Finish
 from svir_proxy.response.stages.stage import Sink
@@ -54,19 +57,8 @@ class StreamNormalizer:
     """
 
     __slots__ = (
-        "_clean_end",
-        "_document",
-        "_errors",
-        "_finish",
-        "_head",
-        "_input",
-        "_lifecycle",
-        "_limits",
-        "_parser",
-        "_read",
-        "_reader",
-        "_size",
-        "call_extras",
+        *("_begun", "_body", "_body_ended", "_calls", "_errors", "_extras", "_finish", "_head", "_lifecycle"),
+        *("_limits", "_parser", "_reader", "_size", "_take"),
     )
 
     def __init__(
@@ -80,19 +72,27 @@ class StreamNormalizer:
     ) -> None:
         self._limits = limits
         self._errors = errors or ErrorReader(request, profile.errors)
+        self._extras = extras
         self._lifecycle = Lifecycle()
+        texts = self._lifecycle.feed
         demand = request.tool_choice if request.tool_choice in ("required", "named") and request.tool_names else None
-        self._finish = Finish(self._lifecycle.feed, named_tool=request.named_tool, demand=demand)
-        self.call_extras: dict[str, Any] = {}
-        """What the server demands back with its calls, by their ids."""
-        self._head = build_stages(request, profile, limits, self._finish.feed, self.call_extras)
-        self._reader = ChunkReader(request, self._errors, self._head, self._fail)
-        self._read = self._read_with_extras if extras else self._reader.read
-        self._input = self._sniff
-        self._document: list[bytes] = []  # the body so far, while it is or may be one JSON document
+        self._finish = Finish(texts, named_tool=request.named_tool, demand=demand)
+        self._calls = ToolCalls(
+            self._finish.feed,
+            tool_names=request.tool_names,
+            taken_ids=request.call_ids,
+            seed=request.id,
+            limit=limits.held_characters,
+            forbidden=request.tool_choice == "none",
+            texts=texts,
+        )
+        self._head = _text_stages(request, profile, limits, self._calls.feed, texts)
+        self._reader = ChunkReader(request, self._errors, self._head)
+        # What takes the bytes: a function and no method, which would tie the normalizer to itself.
+        self._take: Callable[[StreamNormalizer, bytes], None] = StreamNormalizer._sniff
+        self._begun = b""  # the body so far, until it is known what it is
         self._size = 0
-        self._clean_end: bool | None = None  # None: the body goes on
-        self._parser = SSEParser(limits.event_bytes)
+        self._body_ended: bool | None = None  # whether cleanly; None: the body goes on
 
     @property
     def state(self) -> State:
@@ -105,20 +105,33 @@ class StreamNormalizer:
         return self._lifecycle.error
 
     @property
+    def call_extras(self) -> Mapping[str, Any]:
+        """What the server demands back with its calls, by their ids."""
+        return self._calls.extras
+
+    @property
     def pieces(self) -> int:
         """How many pieces of text and of calls came, those that are held back included: the server is at work."""
         return self._reader.pieces
 
     def receive_data(self, data: bytes) -> list[Event]:
         """The events that *data* completes."""
-        if self._lifecycle.state not in OVER:
-            self._input(data)
-        return self._lifecycle.take()
+        lifecycle = self._lifecycle
+        if lifecycle.state not in OVER:
+            try:
+                self._take(self, data)
+            except ProxyError as error:
+                self._fail(error)
+        return lifecycle.take()
 
     def receive_eof(self, clean: bool) -> list[Event]:
         """The events that the end of the body completes; call it once. *clean*: the HTTP body ended properly."""
         if self._lifecycle.state not in OVER:
-            self._end(clean)
+            self._body_ended = clean
+            try:
+                self._end(clean)
+            except ProxyError as error:
+                self._fail(error)
         return self._lifecycle.take()
 
     def fail(self, error: ProxyError) -> list[Event]:
@@ -127,91 +140,97 @@ class StreamNormalizer:
             self._fail(error)
         return self._lifecycle.take()
 
+    # What follows raises ProxyError where the answer has failed.
+
     # ----------------------------------------------------------------- what kind of body it is
 
     def _sniff(self, data: bytes) -> None:
         """Wait for the bytes that tell a stream from a document."""
-        self._document.append(data)
-        self._size += len(data)
-        body = b"".join(self._document)
-        if body.startswith(_BOM):
-            body = body[len(_BOM) :]
-        elif _BOM.startswith(body):
+        data = self._begun + data
+        if data.startswith(_BOM):
+            start = data[len(_BOM) :].lstrip(_BLANKS)
+        elif _BOM.startswith(data):
+            self._begun = data
             return
-        start = body.lstrip(_BLANKS)
+        else:
+            start = data.lstrip(_BLANKS)
         if not start:
-            self._document = [_BOM]  # blanks say nothing, and what follows them is no byte order mark
-            return
-        if start[:1] in b"{[":
-            self._document = [start]
-            self._size = len(start)
-            self._input = self._grow_document
-            self._check_document()
+            self._begun = _BOM  # blanks say nothing, and what follows them is no byte order mark
+        elif start[0] in b"{[":
+            self._body = []
+            self._take = StreamNormalizer._grow_document
+            self._grow_document(start)
         elif _is_field(start):
-            self._document = []
-            self._input = self._stream
+            self._begun = b""
+            self._parser = SSEParser(self._limits.event_bytes)
+            self._take = StreamNormalizer._stream
             self._stream(start)
-        elif not any(name.startswith(start) for name in _FIELDS):
-            self._document = [start]
-            self._input = self._grow_page
+        elif any(name.startswith(start) for name in _FIELDS):
+            self._begun = data
+        else:
+            self._body = [start]
+            self._take = StreamNormalizer._grow_page
 
     def _grow_document(self, data: bytes) -> None:
-        self._document.append(data)
+        self._body.append(data)
         self._size += len(data)
-        self._check_document()
-
-    def _check_document(self) -> None:
         if self._size > self._limits.answer_bytes:
-            self._document = []
-            self._fail(_too_large("answer", self._limits.answer_bytes, "max_answer_bytes"))
+            self._body = []
+            raise _too_large("answer", self._limits.answer_bytes, "max_answer_bytes")
 
     def _grow_page(self, data: bytes) -> None:
         """Neither a stream nor JSON; a little of it is kept, for the message."""
-        if sum(map(len, self._document)) < 2 * _EXCERPT:
-            self._document.append(data[: 2 * _EXCERPT])
+        if sum(map(len, self._body)) < 2 * _EXCERPT:
+            self._body.append(data[: 2 * _EXCERPT])
 
     # ----------------------------------------------------------------- a stream
 
     def _stream(self, data: bytes) -> None:
-        for event in self._parser.feed(data):
-            self._event(event)
-            if self._lifecycle.state in OVER:
-                return
-        if self._parser.too_large:
-            self._fail(_too_large("event", self._limits.event_bytes, "max_event_bytes"))
-
-    def _event(self, event: ServerSentEvent) -> None:
-        name, data = event
-        try:
-            if data[:1] != b"{":
-                data = data.strip()
-                if data == DONE.encode():
-                    self._done()
-                    return
-                if (not data or data[:1] == b":") and name != b"error":
-                    return
+        lifecycle = self._lifecycle
+        parser = self._parser
+        for name, payload in parser.feed(data):
             try:
-                chunk = loads(data)
-            except ValueError:
-                self._salvage(name, data)
+                chunk = orjson.loads(payload)
+            except orjson.JSONDecodeError:
+                self._read_odd(payload, name)
+            else:
+                self._read(chunk, name)
+            if lifecycle.state in OVER:
                 return
-            self._read(chunk, name)
-        except Unreadable as exc:
-            self._fail(unreadable(str(exc)))
+        if parser.too_large:
+            raise _too_large("event", self._limits.event_bytes, "max_event_bytes")
 
-    def _salvage(self, name: bytes, data: bytes) -> None:
+    def _read(self, chunk: Any, event_name: bytes = b"") -> None:
+        if self._extras:
+            extras = read_extras(chunk)
+            if extras:
+                self._head(ExtrasReported(extras))
+        self._reader.read(chunk, event_name)
+
+    def _read_odd(self, data: bytes, name: bytes) -> None:
+        """An event that is no JSON by the book: the end of the stream, a comment, JSON with a fault."""
+        if data[:1] != b"{":
+            data = data.strip()
+        if data == DONE.encode():
+            self._done()
+        elif name == b"error" or (data and data[:1] != b":"):
+            try:
+                chunk = loads_leniently(data)
+            except ValueError:
+                self._salvage(data, name)
+            else:
+                self._read(chunk, name)
+
+    def _salvage(self, data: bytes, name: bytes) -> None:
         """An event that is no JSON: several payloads that a server put into one, or an error in plain words."""
         if name == b"error":
-            self._fail(self._errors.from_text(data))
-            return
+            raise self._errors.from_text(data)
         try:
             payloads = read_payloads(data)
         except ValueError:
-            if self._clean_end is not None:
-                self._truncated(self._clean_end)  # half an event
-            else:
-                self._fail(unreadable(f"an event is no JSON: {self._excerpt(data)}"))
-            return
+            if self._body_ended is not None:
+                raise self._truncated(self._body_ended) from None  # half an event
+            raise unreadable(f"an event is no JSON: {self._excerpt(data)}") from None
         for payload in payloads:
             if self._lifecycle.state in OVER:
                 return
@@ -220,102 +239,80 @@ class StreamNormalizer:
             else:
                 self._read(payload, name)
 
-    def _read_with_extras(self, chunk: Any, event_name: bytes = b"") -> None:
-        extras = read_extras(chunk)
-        if extras:
-            self._head(ExtrasReported(extras))
-        self._reader.read(chunk, event_name)
-
     def _done(self) -> None:
-        if self._reader.answered:
-            self._complete()
-        else:
-            self._fail(unreadable("the stream ended with [DONE] before any answer"))
+        if not self._reader.answered:
+            raise unreadable("the stream ended with [DONE] before any answer")
+        self._complete()
 
     # ----------------------------------------------------------------- the end
 
     def _end(self, clean: bool) -> None:
-        if self._input == self._stream:
-            self._clean_end = clean
+        if self._take is StreamNormalizer._stream:
             self._stream(b"\n\n")  # the last event may lack its empty line
             if self._lifecycle.state in OVER:
                 return
-            if clean and self._finish.seen:
-                self._complete()
-            else:
-                self._truncated(clean)
-        elif self._input == self._grow_document:
+            if not clean or not self._finish.seen:
+                raise self._truncated(clean)
+            self._complete()
+        elif self._take is StreamNormalizer._grow_document:
             self._end_document(clean)
-        elif self._input == self._grow_page:
-            self._fail(_no_answer(b"".join(self._document), self._errors))
+        elif self._take is StreamNormalizer._grow_page:
+            raise _no_answer(b"".join(self._body), self._errors)
         else:
-            words = b"".join(self._document).strip(_BLANKS)
+            words = self._begun.strip(_BLANKS)
             if words and words not in (_BOM, _BOM[:1], _BOM[:2]):
-                self._fail(_no_answer(words, self._errors))
-            else:
-                self._truncated(clean)
+                raise _no_answer(words, self._errors)
+            raise self._truncated(clean)
 
     def _end_document(self, clean: bool) -> None:
-        body = b"".join(self._document)
-        self._document = []
+        body = self._body[0] if len(self._body) == 1 else b"".join(self._body)
+        self._body = []
         try:
             answer = loads(body)
         except ValueError:
             if clean:
-                self._fail(unreadable(f"the body is no JSON: {self._excerpt(body)}"))
-            else:
-                self._truncated(clean)
-            return
-        try:
-            self._read(answer)
-        except Unreadable as exc:
-            self._fail(unreadable(str(exc)))
+                raise unreadable(f"the body is no JSON: {self._excerpt(body)}") from None
+            raise self._truncated(clean) from None
+        self._read(answer)
         if self._lifecycle.state in OVER:
             return
-        if self._reader.answered:
-            self._complete()
-        else:
-            self._fail(unreadable(f"the body has neither choices nor an error: {self._excerpt(body)}"))
+        if not self._reader.answered:
+            raise unreadable(f"the body has neither choices nor an error: {self._excerpt(body)}")
+        self._complete()
 
     def _excerpt(self, data: bytes) -> str:
         """What an answer that cannot be read begins with; cut last, so that no half of a key is left."""
         return self._errors.scrub(data[: 4 * _EXCERPT].decode("utf-8", "replace"))[:_EXCERPT]
 
-    def _truncated(self, clean: bool) -> None:
+    def _truncated(self, clean: bool) -> ProxyError:
         how = "ended its answer" if clean else "broke the connection"
         what = "in the middle of it" if self._reader.answered else "before any of it came"
         end = "" if self._finish.seen else ", without a finish reason"
-        self._fail(ProxyError("stream_truncated", f"The server {how} {what}{end} and without [DONE]."))
+        return ProxyError("stream_truncated", f"The server {how} {what}{end} and without [DONE].")
 
     def _complete(self) -> None:
         self._reader.finish()
         self._head(Ended())
 
     def _fail(self, error: ProxyError) -> None:
+        error.__traceback__ = error.__context__ = None  # their frames would tie the normalizer to itself
+        failed = Failed(error)
         if self._lifecycle.state is State.WAITING:
             # What was held back is no output, so that the failure keeps its status.
-            self._lifecycle.feed(Failed(error))
+            self._lifecycle.feed(failed)
         else:
             self._reader.finish()
-            self._head(Failed(error))
+            self._head(failed)
 
 
-def build_stages(
-    request: ClientRequest, profile: Profile, limits: Limits, sink: Sink, call_extras: dict[str, Any] | None = None
-) -> Sink:
-    """The stages one answer needs, the last one feeding *sink*; returns where the first one is fed."""
-    sink = ToolCalls(
-        sink,
-        tool_names=request.tool_names,
-        taken_ids=request.call_ids,
-        seed=request.id,
-        limit=limits.held_characters,
-        forbidden=request.tool_choice == "none",
-        extras=call_extras,
-    ).feed
+def _text_stages(request: ClientRequest, profile: Profile, limits: Limits, sink: Sink, texts: Sink) -> Sink:
+    """The stages in front of `ToolCalls` that one answer needs, the last one feeding *sink*, and *texts* with text.
+
+    Returns where the first one is fed.
+    """
     if request.tool_names and request.tool_choice != "none" and profile.response.text_calls:
-        sink = TextCalls(sink, request.tool_parameters(), limits.held_characters).feed
-    sink = ThinkTags(sink, preopened=profile.response.reasoning == "think_tags_preopened").feed
+        sink = texts = TextCalls(sink, request.tool_parameters(), limits.held_characters, texts=texts).feed
+    sink = ThinkTags(sink, preopened=profile.response.reasoning == "think_tags_preopened", texts=texts).feed
     if profile.response.content == "cumulative":
         sink = Cumulative(sink, limits.event_bytes).feed
     return sink

@@ -7,7 +7,8 @@ import json
 import pytest
 
 from svir_proxy.client_request import ClientRequest
-from svir_proxy.response.chunk_reader import ChunkReader, Unreadable
+from svir_proxy.errors import ProxyError
+from svir_proxy.response.chunk_reader import ChunkReader
 from svir_proxy.response.events import ContentDelta as Content
 from svir_proxy.response.events import FilterVerdict, Finished, Identified, LogprobsReported, UsageReported
 from svir_proxy.response.events import ReasoningDelta as Reasoning
@@ -30,14 +31,14 @@ def a_request(model="m"):
 
 
 def read(*chunks, name=b"", request=None):
-    """The events of *chunks* without the identity, and the failure."""
+    """The events of *chunks* without the identity."""
     request = request or a_request()
-    events, failures = [], []
-    reader = ChunkReader(request, ErrorReader(request, []), events.append, failures.append)
+    events = []
+    reader = ChunkReader(request, ErrorReader(request, []), events.append)
     for chunk in chunks:
         reader.read(chunk, name)
     reader.finish()
-    return [event for event in events if not isinstance(event, Identified)], failures
+    return [event for event in events if not isinstance(event, Identified)]
 
 
 def choice(delta=None, **fields):
@@ -249,18 +250,18 @@ HALVES = {
 
 @pytest.mark.parametrize(("delta", "expected"), DELTAS.values(), ids=DELTAS)
 def test_deltas(delta, expected):
-    assert read(choice(delta)) == (expected, [])
+    assert read(choice(delta)) == expected
 
 
 @pytest.mark.parametrize(("chunk", "expected"), CHOICES.values(), ids=CHOICES)
 def test_chunks(chunk, expected):
-    assert read(chunk) == (expected, [])
+    assert read(chunk) == expected
 
 
 @pytest.mark.parametrize(("chunk", "expected"), IDENTITIES.values(), ids=IDENTITIES)
 def test_the_identity_is_that_of_the_first_chunk_with_a_choice(chunk, expected):
     events, request = [], a_request()
-    reader = ChunkReader(request, ErrorReader(request, []), events.append, pytest.fail)
+    reader = ChunkReader(request, ErrorReader(request, []), events.append)
     reader.read({"choices": [], "id": "the prompt's verdict", "model": "x"})
     assert not reader.answered
     reader.read(choice({}) | chunk)
@@ -271,19 +272,20 @@ def test_the_identity_is_that_of_the_first_chunk_with_a_choice(chunk, expected):
 
 def test_a_model_nobody_named():
     events, request = [], a_request(model=None)
-    ChunkReader(request, ErrorReader(request, []), events.append, pytest.fail).read(choice({}))
+    ChunkReader(request, ErrorReader(request, []), events.append).read(choice({}))
     assert events == [Identified("chatcmpl-req-1", 7, "unknown")]
 
 
 @pytest.mark.parametrize(("chunk", "name", "kind", "words"), FAILURES.values(), ids=FAILURES)
 def test_failures(chunk, name, kind, words):
-    _, (error,) = read(chunk, name=name)
-    assert (error.kind, words in error.message) == (kind, True), error
+    with pytest.raises(ProxyError) as failure:
+        read(chunk, name=name)
+    assert (failure.value.kind, words in failure.value.message) == (kind, True), failure.value
 
 
 @pytest.mark.parametrize("chunk", UNREADABLE.values(), ids=UNREADABLE)
 def test_what_cannot_be_read(chunk):
-    with pytest.raises(Unreadable, match=r"\w"):
+    with pytest.raises(ProxyError, match="is not a chat completion: "):
         read(chunk)
 
 
@@ -291,14 +293,14 @@ def test_arguments_nested_too_deeply():
     arguments = []
     for _ in range(100_000):
         arguments = [arguments]
-    with pytest.raises(Unreadable, match="deep"):
+    with pytest.raises(ProxyError, match="deep"):
         read(choice({"tool_calls": [{"function": {"name": "f", "arguments": arguments}}]}))
 
 
 @pytest.mark.parametrize(("pieces", "expected"), HALVES.values(), ids=HALVES)
 @pytest.mark.parametrize(("key", "kind"), [("content", Content), ("reasoning", Reasoning), ("refusal", Refusal)])
 def test_halves_of_characters(pieces, expected, key, kind):
-    events, _ = read(*(choice({key: piece}) for piece in pieces))
+    events = read(*(choice({key: piece}) for piece in pieces))
     assert {type(event) for event in events} == {kind}
     assert "".join(event.text for event in events) == expected
 
@@ -306,11 +308,11 @@ def test_halves_of_characters(pieces, expected, key, kind):
 @pytest.mark.parametrize(("pieces", "expected"), HALVES.values(), ids=HALVES)
 @pytest.mark.parametrize("index", [None, 3])
 def test_halves_of_characters_in_arguments(pieces, expected, index):
-    events, _ = read(*(choice({"tool_calls": [{"index": index, "function": {"arguments": p}}]}) for p in pieces))
+    events = read(*(choice({"tool_calls": [{"index": index, "function": {"arguments": p}}]}) for p in pieces))
     assert {event.index for event in events} == {index}
     assert "".join(event.arguments for event in events) == expected
 
 
 def test_halves_of_different_texts_do_not_meet():
-    events, _ = read(choice({"content": "\ud83c"}), choice({"reasoning": "\udf0a"}), choice({"content": "\udf0a"}))
+    events = read(choice({"content": "\ud83c"}), choice({"reasoning": "\udf0a"}), choice({"content": "\udf0a"}))
     assert events == [Reasoning("\ufffd"), Content("🌊")]

@@ -35,42 +35,61 @@ _HARMONY_FINAL: Final = ("<|start|>assistant<|channel|>final<|message|>", "<|cha
 """Harmony's markers around the answer: markup, nothing of the text."""
 _OPENERS: Final = (*_CLOSERS, *_HARMONY_FINAL)
 _OPEN: Final = re.compile("|".join(map(re.escape, sorted(_OPENERS, key=len, reverse=True))))
-_STARTS: Final = frozenset(marker[0] for marker in _OPENERS)
+_FIRST: Final = re.compile(r"[<\[]")
+"""What all markers begin with."""
 _LONGEST: Final = max(map(len, _OPENERS))
+
+
+def _beginnings(*markers: str) -> frozenset[str]:
+    return frozenset(marker[:size] for marker in markers for size in range(1, len(marker)))
+
+
+_BEGUN: Final = {"": _beginnings(*_OPENERS), **{closer: _beginnings(closer) for closer in _CLOSERS.values()}}
+"""What may become the marker that is waited for: an opening one, or the one that closes the block."""
 _TEXT_ENDS: Final = (ReasoningDelta, RefusalDelta, ToolCallPiece, Ended, Failed)
 """What shows that the text before it was no unfinished marker."""
 
 
 class ThinkTags:
-    """Splits content at think markers; holds back no more than could still be one."""
+    """Splits content at think markers; holds back no more than could still be one.
 
-    __slots__ = ("_closer", "_held", "_off", "_sink")
+    *texts* takes content and reasoning, where the stages in between are not concerned with them; None: *sink* does.
+    """
 
-    def __init__(self, sink: Sink, *, preopened: bool = False) -> None:
+    __slots__ = ("_closer", "_held", "_off", "_sink", "_texts")
+
+    def __init__(self, sink: Sink, *, preopened: bool = False, texts: Sink | None = None) -> None:
         self._sink = sink
+        self._texts = texts or sink
         self._held = ""  # the end of the text so far that may begin a marker
         self._closer = "</think>" if preopened else ""  # what ends the block we are in; "" outside
         self._off = False
 
     def feed(self, event: StageEvent) -> None:
         """Take the next event."""
-        if isinstance(event, ContentDelta) and not self._off:
+        if isinstance(event, ContentDelta):
             text = event.text
-            if self._closer or self._held or "<" in text or "[" in text:
+            if self._off:
+                self._texts(event)
+            elif self._held or "<" in text or "[" in text:
                 self._split(self._held + text)
+            elif self._closer:
+                self._texts(ReasoningDelta(text))
             else:
-                self._sink(event)
+                self._texts(event)
             return
-        if isinstance(event, ReasoningDelta):
-            self._off = True
         if self._held and isinstance(event, _TEXT_ENDS):
             held, self._held = self._held, ""
             self._emit(held)
-        self._sink(event)
+        if isinstance(event, ReasoningDelta):
+            self._off = True
+            self._texts(event)
+        else:
+            self._sink(event)
 
     def _emit(self, text: str) -> None:
         if text:
-            self._sink(ReasoningDelta(text) if self._closer else ContentDelta(text))
+            self._texts(ReasoningDelta(text) if self._closer else ContentDelta(text))
 
     def _split(self, text: str) -> None:
         self._held = ""
@@ -79,7 +98,7 @@ class ThinkTags:
             if self._closer:
                 end = text.find(self._closer, at)
                 if end < 0:
-                    keep = _possible(text, at, (self._closer,))
+                    keep = _possible(text, at, _BEGUN[self._closer])
                     break
                 self._emit(text[at:end])
                 at = end + len(self._closer)
@@ -87,7 +106,7 @@ class ThinkTags:
             else:
                 found = _OPEN.search(text, at)
                 if found is None:
-                    keep = _possible(text, at, _OPENERS)
+                    keep = _possible(text, at, _BEGUN[""])
                     break
                 self._emit(text[at : found.start()])
                 at = found.end()
@@ -96,11 +115,9 @@ class ThinkTags:
         self._held = text[keep:]
 
 
-def _possible(text: str, at: int, markers: tuple[str, ...]) -> int:
-    """Where the end of *text* may begin one of *markers*; its length where it begins none."""
-    for start in range(max(at, len(text) - _LONGEST + 1), len(text)):
-        if text[start] in _STARTS:
-            rest = text[start:]
-            if any(marker.startswith(rest) for marker in markers):
-                return start
+def _possible(text: str, at: int, begun: frozenset[str]) -> int:
+    """Where the end of *text* is one of *begun*; its length where it is none."""
+    for first in _FIRST.finditer(text, max(at, len(text) - _LONGEST + 1)):
+        if text[first.start() :] in begun:
+            return first.start()
     return len(text)

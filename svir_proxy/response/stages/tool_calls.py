@@ -10,7 +10,8 @@ they arrive. A name is certain when it is a listed tool and no other listed tool
 
 from __future__ import annotations
 
-from collections.abc import Collection
+from collections.abc import Collection, Mapping
+from types import MappingProxyType
 from typing import Any, Final
 
 from svir_proxy.errors import ProxyError
@@ -30,12 +31,13 @@ from svir_proxy.response.stages.finish import canonical_reason
 from svir_proxy.response.stages.stage import Sink
 from svir_proxy.response.stages.tool_call import PLACEHOLDER, Call, is_json
 
+_NOTHING: Final[Mapping[str, Any]] = MappingProxyType({})
 _CALL: Final = 100
 """What a call takes beside its text, in characters: no server may send calls without end."""
 
 
 class ToolCalls:
-    """Assembles the calls of one answer.
+    """Assembles the calls of one answer; until the first of them comes it holds next to nothing.
 
     Args:
         sink: Where events go.
@@ -45,12 +47,12 @@ class ToolCalls:
         limit: Characters that may be held: arguments that wait, and what is remembered of every call. Beyond it the
             answer fails.
         forbidden: The request's ``tool_choice`` is ``none``: calls are passed on all the same, and noted.
-        extras: Gets what the server demands back with each call, by the call's id.
+        texts: Where arguments and text go, which the stages in between are not concerned with; None: to *sink*.
     """
 
     __slots__ = (
-        *("_by_id", "_by_index", "_calls", "_cut", "_extras", "_forbidden", "_head", "_held"),
-        *("_limit", "_noted", "_seed", "_sink", "_started", "_taken", "_tool_names"),
+        *("_begun", "_by_id", "_by_index", "_calls", "_cut", "_extras", "_forbidden", "_head", "_held", "_limit"),
+        *("_listed", "_noted", "_seed", "_sink", "_started", "_taken", "_taken_ids", "_texts", "_tool_names", "extras"),
     )
 
     def __init__(
@@ -62,23 +64,34 @@ class ToolCalls:
         seed: str,
         limit: int,
         forbidden: bool = False,
-        extras: dict[str, Any] | None = None,
+        texts: Sink | None = None,
     ) -> None:
         self._sink = sink
-        self._tool_names = frozenset(tool_names)
-        self._taken = set(taken_ids)
+        self._texts = texts or sink
+        self._listed = tool_names
+        self._taken_ids = taken_ids
         self._seed = seed
+        self._limit = limit
         self._forbidden = forbidden
-        self._extras = {} if extras is None else extras
+        self._begun = False
+        self._cut = False  # the answer was cut short: incomplete arguments are what it is
+        self.extras: Mapping[str, Any] = _NOTHING
+        """What the server demands back with its calls, by their ids."""
+
+    def _begin(self) -> None:
+        """The first piece of a call has come."""
+        self._begun = True
+        self._tool_names = frozenset(self._listed)
+        self._taken = set(self._taken_ids)
         self._calls: list[Call] = []
         self._by_index: dict[int, Call] = {}
         self._by_id: dict[str, Call] = {}
         self._head = 0  # the call whose pieces may go out
         self._started = 0
         self._held = 0
-        self._limit = limit
         self._noted: set[str] = set()
-        self._cut = False  # the answer was cut short: incomplete arguments are what it is
+        self._extras: dict[str, Any] = {}
+        self.extras = self._extras
 
     def feed(self, event: StageEvent) -> None:
         """Take the next event."""
@@ -89,10 +102,11 @@ class ToolCalls:
             self._cut = self._cut or canonical_reason(event.reason) in ("length", "content_filter")
         elif isinstance(event, FilterVerdict):
             self._cut = True
-        elif isinstance(event, Ended):
-            self._close()
-        elif isinstance(event, Failed):
-            self._release()
+        elif self._begun:
+            if isinstance(event, Ended):
+                self._close()
+            elif isinstance(event, Failed):
+                self._release()
         self._sink(event)
 
     # ----------------------------------------------------------------- in
@@ -100,6 +114,8 @@ class ToolCalls:
     def _piece(self, piece: ToolCallPiece) -> None:
         if not (piece.id or piece.name or piece.arguments):
             return
+        if not self._begun:
+            self._begin()
         call = self._find(piece)
         if call is None or self._begins(call, piece):
             again = call is not None and call.name.text == piece.name and piece.id in ("", call.id)
@@ -226,7 +242,7 @@ class ToolCalls:
 
     def _send(self, call: Call) -> None:
         for text in call.take():
-            self._sink(ArgumentsDelta(call.number, text))
+            self._texts(ArgumentsDelta(call.number, text))
             self._held -= len(text)
 
     def _end(self, call: Call) -> None:
@@ -236,7 +252,7 @@ class ToolCalls:
         if text is None or self._cut:
             return
         if not text.strip():
-            self._sink(ArgumentsDelta(call.number, PLACEHOLDER))
+            self._texts(ArgumentsDelta(call.number, PLACEHOLDER))
         elif not is_json(text):
             self._note("tool_calls.arguments=not_json")
 
@@ -255,7 +271,7 @@ class ToolCalls:
                 self._end(call)
             elif call.size:  # arguments of nothing: the server's words all the same
                 self._note("tool_calls=nameless")
-                self._sink(ContentDelta(call.text()))
+                self._texts(ContentDelta(call.text()))
 
     def _release(self) -> None:
         """The answer failed: what is certain of its calls goes out as far as it came."""

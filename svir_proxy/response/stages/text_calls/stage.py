@@ -48,15 +48,19 @@ class TextCalls:
         sink: Takes the events.
         tools: The listed tools: each name with the JSON schema of its parameters.
         limit: Characters held back at most.
+        texts: Takes text, where the stages in between are not concerned with it; None: *sink* does.
     """
 
     __slots__ = (
         *("_blank", "_calls", "_calls_size", "_fences", "_flowing", "_let_go", "_limit"),
-        *("_markers", "_reader", "_reading", "_sink", "_structured", "_ticks", "_tools"),
+        *("_markers", "_reader", "_reading", "_sink", "_structured", "_texts", "_ticks", "_tools"),
     )
 
-    def __init__(self, sink: Sink, tools: Mapping[str, Mapping[str, Any]], limit: int = 1 << 20) -> None:
+    def __init__(
+        self, sink: Sink, tools: Mapping[str, Mapping[str, Any]], limit: int = 1 << 20, *, texts: Sink | None = None
+    ) -> None:
         self._sink = sink
+        self._texts = texts or sink
         self._tools = Tools(tools)
         self._limit = limit
         self._reader = Reader()
@@ -77,7 +81,7 @@ class TextCalls:
             if self._flowing and not _FIRST.search(event.text):
                 if self._ticks and "\n" in event.text:
                     self._ticks = 0
-                self._sink(event)
+                self._texts(event)
             else:
                 self._reader.feed(event.text)
                 next(self._reading, None)
@@ -205,7 +209,7 @@ class TextCalls:
     def _flush(self) -> None:
         if self._let_go:
             text, self._let_go = "".join(self._let_go), []
-            self._sink(ContentDelta(text))
+            self._texts(ContentDelta(text))
 
     def _hand_on_calls(self) -> None:
         self._flush()
