@@ -1,0 +1,327 @@
+"""An upstream that plays scripts, byte by byte as they are written, and knows what the proxy has taken of them.
+
+A script is made of steps. No step waits for time to pass: a step waits for the proxy to have read what was sent, for
+the client to have seen it, or for the proxy to close the connection, which is how every stall ends.
+
+The proxy runs in this process, so its end of a connection can be looked at (`Peer.taken`); Linux only.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import fcntl
+import json
+import os
+import socket
+import stat
+import struct
+import termios
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import TYPE_CHECKING, Final, Protocol, Self
+
+from tests.faults.wire import WORDS
+from tests.server.transport import raw_server
+from tests.server.transport.raw_server import until
+
+if TYPE_CHECKING:
+    import ssl
+    from collections.abc import Sequence
+
+_BYTES_RECEIVED: Final = 128
+"""Where ``struct tcp_info`` has ``tcpi_bytes_received``, 64 bits."""
+
+
+class Peer(raw_server.Peer):
+    """The upstream's end of one connection."""
+
+    def __init__(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        super().__init__(reader, writer)
+        self.served = 0
+        """Requests that arrived on this connection before the present one."""
+        self.ended = False
+        """Whether this end has said its last: what arrives afterwards is not read, as with any server."""
+        self._sent = 0
+        self._other: tuple[int, int] | None = None
+
+    async def send(self, data: bytes) -> None:
+        self._sent += len(data)
+        await super().send(data)
+
+    def end(self) -> None:
+        self.ended = True
+        super().end()
+
+    def cut(self) -> None:
+        self.ended = True
+        super().cut()
+
+    def reset(self) -> None:
+        self.ended = True
+        super().reset()
+
+    def half_close(self) -> None:
+        """Say that nothing more comes, and go on listening."""
+        self.ended = True
+        self._writer.write_eof()
+
+    def is_left(self) -> bool:
+        """Whether the proxy has closed its end."""
+        if self._other is None:
+            self._other = _other_end(self._writer.get_extra_info("socket"))
+        if self._other is None:
+            return True
+        fd, inode = self._other
+        try:
+            return os.fstat(fd).st_ino != inode
+        except OSError:
+            return True
+
+    def taken(self) -> bool:
+        """Whether the proxy has read all that was sent, or has closed its end."""
+        if self.is_left():
+            return True
+        assert self._other is not None
+        fd = self._other[0]
+        other = socket.socket(fileno=fd)
+        try:
+            info = other.getsockopt(socket.IPPROTO_TCP, socket.TCP_INFO, _BYTES_RECEIVED + 8)
+        finally:
+            other.detach()
+        arrived = struct.unpack_from("Q", info, _BYTES_RECEIVED)[0]
+        unread = struct.unpack("i", fcntl.ioctl(fd, termios.FIONREAD, b"\0" * 4))[0]
+        return arrived >= self._sent and unread == 0
+
+
+def _other_end(sock: socket.socket) -> tuple[int, int] | None:
+    """Descriptor and inode of the socket of this process at the other end of *sock*."""
+    here, there = sock.getsockname(), sock.getpeername()
+    for entry in Path("/proc/self/fd").iterdir():
+        with contextlib.suppress(OSError):
+            fd = int(entry.name)
+            status = os.fstat(fd)
+            if not stat.S_ISSOCK(status.st_mode):
+                continue
+            other = socket.socket(fileno=fd)
+            try:
+                if other.getsockname() == there and other.getpeername() == here:
+                    return fd, status.st_ino
+            finally:
+                other.detach()
+    return None
+
+
+@dataclass(slots=True, eq=False)
+class Exchange:
+    """One request of the client, and what its scripts know of it.
+
+    Attributes:
+        turns: A script for each time the request reaches the upstream.
+        streamed: Whether the client asks for a stream.
+        reused: For each arrival, whether the connection had carried a request before.
+        status: What the client has seen of the answer; None: nothing.
+        body: The bytes of the body that the client has seen.
+        problems: What did not go as written.
+        playing: Scripts that are being played.
+    """
+
+    turns: Sequence[Sequence[Step]]
+    streamed: bool
+    reused: list[bool] = field(default_factory=list)
+    status: int | None = None
+    body: bytearray = field(default_factory=bytearray)
+    problems: list[str] = field(default_factory=list)
+    playing: int = 0
+
+
+class Step(Protocol):
+    """One thing that the upstream does."""
+
+    async def play(self, peer: Peer, exchange: Exchange) -> None:
+        """Do it."""
+
+
+@dataclass(frozen=True, slots=True)
+class Send:
+    """Send *data* at once."""
+
+    data: bytes
+
+    async def play(self, peer: Peer, exchange: Exchange) -> None:
+        await peer.send(self.data)
+
+
+@dataclass(frozen=True, slots=True)
+class Trickle:
+    """Send *data* byte by byte, each when the proxy has read the one before."""
+
+    data: bytes
+
+    async def play(self, peer: Peer, exchange: Exchange) -> None:
+        for at in range(len(self.data)):
+            await peer.send(self.data[at : at + 1])
+            await until(peer.taken)
+
+
+@dataclass(frozen=True, slots=True)
+class Flood:
+    """Send *data* over and over until the proxy closes the connection."""
+
+    data: bytes
+
+    async def play(self, peer: Peer, exchange: Exchange) -> None:
+        with contextlib.suppress(ConnectionError):
+            async with asyncio.timeout(raw_server.HANG):
+                while not peer.is_left():
+                    await peer.send(self.data)
+                    await asyncio.sleep(0)
+
+
+@dataclass(frozen=True, slots=True)
+class Taken:
+    """Wait until the proxy has read all that was sent."""
+
+    async def play(self, peer: Peer, exchange: Exchange) -> None:
+        await until(peer.taken)
+
+
+@dataclass(frozen=True, slots=True)
+class Shown:
+    """Wait until the client has seen so many *words*; of a whole answer it sees none before the end, so `Taken`."""
+
+    words: int
+
+    async def play(self, peer: Peer, exchange: Exchange) -> None:
+        word = WORDS[self.words - 1].encode() if self.words else b""
+        await until(lambda: peer.is_left() or (peer.taken() and (not exchange.streamed or word in exchange.body)))
+
+
+@dataclass(frozen=True, slots=True)
+class Begun:
+    """Wait until the client has the head of its answer."""
+
+    async def play(self, peer: Peer, exchange: Exchange) -> None:
+        await until(lambda: exchange.status is not None or peer.is_left())
+
+
+@dataclass(frozen=True, slots=True)
+class Reset:
+    """End the connection as a crash does."""
+
+    async def play(self, peer: Peer, exchange: Exchange) -> None:
+        peer.reset()
+
+
+@dataclass(frozen=True, slots=True)
+class End:
+    """End the connection in an orderly way."""
+
+    async def play(self, peer: Peer, exchange: Exchange) -> None:
+        peer.end()
+
+
+@dataclass(frozen=True, slots=True)
+class HalfClose:
+    """End the upstream's side of the connection, and wait for the proxy to end its own."""
+
+    async def play(self, peer: Peer, exchange: Exchange) -> None:
+        peer.half_close()
+        await peer.gone()
+
+
+@dataclass(frozen=True, slots=True)
+class Gone:
+    """Do nothing until the proxy closes the connection."""
+
+    async def play(self, peer: Peer, exchange: Exchange) -> None:
+        await peer.gone()
+
+
+class Upstream:
+    """The server. *greeting*: what it does with a connection before it reads a request.
+
+    A request names its exchange in the text of its first message; `exchanges` has them by that name.
+    """
+
+    def __init__(self, greeting: Sequence[Step] = (), context: ssl.SSLContext | None = None) -> None:
+        self.accepted = 0
+        self.exchanges: dict[str, Exchange] = {}
+        self.strays: list[bytes] = []
+        """Requests that belong to no exchange: nobody should have sent them."""
+        self.tasks: set[asyncio.Task[None]] = set()
+        self._greeting = greeting
+        self._context = context
+        self._peers: set[Peer] = set()
+
+    async def __aenter__(self) -> Self:
+        self._server = await asyncio.start_server(self._serve, "127.0.0.1", 0, ssl=self._context, backlog=1024)
+        return self
+
+    async def __aexit__(self, *exc: object) -> None:
+        self._server.close()
+        await self.hang_up()
+        await self._server.wait_closed()
+
+    @property
+    def port(self) -> int:
+        return int(self._server.sockets[0].getsockname()[1])
+
+    async def hang_up(self) -> None:
+        """End every connection and every script."""
+        for peer in tuple(self._peers):
+            peer.cut()
+        if self.tasks:
+            await asyncio.wait(tuple(self.tasks), timeout=raw_server.HANG)
+
+    async def _serve(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        task = asyncio.current_task()
+        assert task is not None
+        self.accepted += 1
+        peer = Peer(reader, writer)
+        self.tasks.add(task)
+        self._peers.add(peer)
+        try:
+            for step in self._greeting:
+                await step.play(peer, Exchange((), streamed=False))
+            with contextlib.suppress(asyncio.IncompleteReadError):
+                while not peer.ended:
+                    request = await peer.request()
+                    await self._answer(peer, request)
+                    peer.served += 1
+        except ConnectionError:
+            pass  # between two requests
+        finally:
+            self.tasks.discard(task)
+            self._peers.discard(peer)
+            await peer.wait_closed()
+
+    def _exchange(self, request: bytes) -> Exchange | None:
+        line, _, rest = request.partition(b"\r\n")
+        if line != b"POST /v1/chat/completions HTTP/1.1":
+            return None
+        body = json.loads(rest.partition(b"\r\n\r\n")[2])
+        return self.exchanges.get(body["messages"][0]["content"])
+
+    async def _answer(self, peer: Peer, request: bytes) -> None:
+        exchange = self._exchange(request)
+        if exchange is None:
+            self.strays.append(request)
+            peer.reset()
+            return
+        number = len(exchange.reused)
+        exchange.reused.append(peer.served > 0)
+        if number >= len(exchange.turns):
+            exchange.problems.append(f"the request arrived {number + 1} times")
+            peer.reset()
+            return
+        exchange.playing += 1
+        step: Step | None = None
+        try:
+            for step in exchange.turns[number]:
+                await step.play(peer, exchange)
+        except (ConnectionError, TimeoutError) as exc:
+            exchange.problems.append(f"{step!r:.80}: {exc!r}")
+            peer.cut()
+        finally:
+            exchange.playing -= 1
