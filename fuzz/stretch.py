@@ -13,7 +13,7 @@ import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from random import Random
-from typing import Final
+from typing import Any, Final
 
 from fuzz.controls import SIZE, Controls
 from fuzz.targets import TARGETS
@@ -79,6 +79,8 @@ def stretch(name: str, count: int, seed: int, findings: Path) -> int:
 
 def _grown(random: Random, body: bytes) -> tuple[Callable[[int], bytes], str]:
     """A body of any size, made from *body* by repeating something in it, and what that is."""
+    if random.randrange(3) and (found := _grown_json(random, body)):
+        return found
     mark = json.dumps("".join(random.choice(_MARKS) for _ in range(random.randrange(1, 4))))[1:-1].encode()
     match random.randrange(4):
         case 0:
@@ -97,6 +99,55 @@ def _grown(random: Random, body: bytes) -> tuple[Callable[[int], bytes], str]:
             at = random.randrange(len(body) + 1)
             event, head, tail = mark, body[:at], body[at:]
     return lambda size: head + event * (1 + size // len(event)) + tail, f"{event[:120]!r} after {head[-60:]!r}"
+
+
+def _grown_json(random: Random, body: bytes) -> tuple[Callable[[int], bytes], str] | None:
+    """The same by repeating an item of a list or an object in a document, or in one event; None where there is none."""
+    lines = body.split(b"\n")
+    at = random.randrange(len(lines))
+    prefix, brace, rest = lines[at].partition(b"{")
+    try:
+        value = json.loads(brace + rest)
+    except ValueError:
+        return None
+    holders = [holder for holder in _holders(value) if holder]
+    if not holders:
+        return None
+    holder = random.choice(holders)
+    key = random.choice(list(holder) if isinstance(holder, dict) else range(len(holder)))
+    item = json.dumps(holder[key])
+    if isinstance(holder, list):
+        holder[key] = "\0"
+        unit_of, what = (lambda _: item), f"item {item[:120]}"
+    else:
+        name = json.dumps(str(key))[1:-1]
+        holder["\0"] = holder.pop(key)
+        unit_of, what = (lambda number: f'"{name}{number}":{item}'), f"key {name!r} with {item[:120]}"
+    head, tail = _around(value, item if isinstance(holder, dict) else None)
+
+    def grown(size: int) -> bytes:
+        units = (unit_of(number) for number in range(1 + size // (len(item) + 8)))
+        return _document(lines, at, prefix, head + ",".join(units) + tail)
+
+    return grown, what
+
+
+def _around(value: Any, item: str | None = None) -> tuple[str, str]:
+    """What is written before and after the mark in *value*; with *item*, the mark is the key of it."""
+    head, _, tail = json.dumps(value).partition('"\\u0000"' + ("" if item is None else f": {item}"))
+    return head, tail
+
+
+def _document(lines: list[bytes], at: int, prefix: bytes, text: str) -> bytes:
+    return b"\n".join((*lines[:at], prefix + text.encode(), *lines[at + 1 :]))
+
+
+def _holders(value: Any) -> Iterator[Any]:
+    """Every list and object in *value*."""
+    if isinstance(value, dict | list):
+        yield value
+        for inner in value.values() if isinstance(value, dict) else value:
+            yield from _holders(inner)
 
 
 def _seconds(run: Callable[[Controls, bytes], None], controls: bytes, body: bytes) -> float:

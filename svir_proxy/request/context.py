@@ -58,7 +58,10 @@ Rewrite = Callable[[Body, Context], Body]
 
 def without(body: Body, *names: str) -> Body:
     """*body* without the top-level keys *names*."""
-    return {key: value for key, value in body.items() if key not in names}
+    kept = dict(body)
+    for name in names:
+        kept.pop(name, None)
+    return kept
 
 
 def with_values(body: Body, values: Mapping[str, Any]) -> Body:

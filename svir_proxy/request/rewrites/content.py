@@ -33,13 +33,13 @@ def shape_content(body: Body, context: Context) -> Body:
 
 def _without_leftovers(message: dict[str, Any], context: Context) -> dict[str, Any]:
     """Drop what an answer left behind in the history: nulls, empty lists of calls, a client library's own keys."""
-    dropped = [
+    dropped = {
         key
         for key, value in message.items()
         if key in ("provider_specific_fields", "reasoning_details", "annotations")
         or (value is None and key != "content")
         or (value == [] and key == "tool_calls")
-    ]
+    }
     if not dropped:
         return message
     context.note("history=leftovers_dropped" if any(message[key] for key in dropped) else "history=nulls_dropped")
