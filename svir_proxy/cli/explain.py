@@ -55,11 +55,12 @@ def run(args: argparse.Namespace) -> int:
     except ProxyError as error:
         print(json.dumps({"status": error.status, **error.envelope()}, indent=2, ensure_ascii=False))
         return OK
-    if args.json:
-        print(json.dumps(_as_json(backend, rewritten), indent=2, ensure_ascii=False))
-    else:
-        for line in _in_words(backend, rewritten):
-            print(line)
+    try:
+        text = _explanation(backend, rewritten, as_json=args.json)
+    except RecursionError:
+        print(f"{args.request}: is nested too deeply to be shown", file=sys.stderr)
+        return FAILED
+    print(text)
     return OK
 
 
@@ -77,6 +78,13 @@ def _route(settings: Settings, model: str, name: str | None) -> tuple[Backend, s
         known = ", ".join(backend.name for backend in backends)
         raise LookupError(f"which backend has {model!r}? Name it with --backend ({known or 'none is configured'})")
     return backends[0], model
+
+
+def _explanation(backend: Backend, rewritten: UpstreamRequest, *, as_json: bool) -> str:
+    """What the command prints; raises RecursionError for a body that servers may read all the same."""
+    if as_json:
+        return json.dumps(_as_json(backend, rewritten), indent=2, ensure_ascii=False)
+    return "\n".join(_in_words(backend, rewritten))
 
 
 def _as_json(backend: Backend, rewritten: UpstreamRequest) -> dict[str, Any]:

@@ -17,6 +17,7 @@ backends:
   - {name: local, base_url: "http://127.0.0.1:8080/v1", profile: llama-cpp, api_key: sk-secret, models: {small: /m/x.gguf}}
 """
 TWO = ONE + '  - {name: rack, base_url: "http://127.0.0.1:8000", profile: vllm, models: {big: b}}\n'
+DEEP = f'{{"model": "small", "messages": [{{"role": "user", "content": "x"}}], "a": {"[" * 1000 + "]" * 1000}}}'
 ASK: dict[str, Any] = {"model": "small", "messages": [{"role": "developer", "content": "x"}]}
 
 
@@ -72,6 +73,8 @@ def test_the_backend(options: tuple[str, ...], model: str, backend: str, capsys:
         (TWO, ASK, ("--backend", "desk"), 1, "there is no such backend"),
         ("", ASK, (), 1, "none is configured"),
         ("backends: [{}]", ASK, (), 2, "backends[0].name"),
+        (ONE, DEEP, (), 1, "r.json: is nested too deeply to be shown"),
+        (ONE, DEEP, ("--json",), 1, "r.json: is nested too deeply to be shown"),
     ],
 )
 def test_what_cannot_be_explained(

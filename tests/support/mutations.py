@@ -209,7 +209,7 @@ def _json(random: Random, body: bytes, _: Sequence[bytes]) -> bytes:
         case 1 if isinstance(holder, dict):
             holder["\0"], again = random.choice(_VALUES), json.dumps(key)
         case 2:
-            for _ in range(random.choice((1, 10, 100))):
+            for _ in range(random.choice((1, 10, 100, 400, 900))):
                 holder[key] = random.choice(([holder[key]], {"content": holder[key]}, {"error": holder[key]}))
         case 3 if isinstance(holder[key], str | list):
             holder[key] *= 1 + 2000 // (1 + len(holder[key]))
