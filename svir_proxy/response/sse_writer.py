@@ -31,6 +31,8 @@ DONE: Final = b"data: [DONE]\n\n"
 
 _MAX_WAITING: Final = 2000
 """Tokens whose probabilities wait for the text they go with, where it is held back or never comes."""
+_MAX_EXTRAS: Final = 100
+"""Keys outside of the protocol that wait for the next chunk."""
 _TAIL: Final = b'},"logprobs":null,"finish_reason":null}]}\n\n'
 
 
@@ -102,7 +104,8 @@ class SSEWriter:
                     self._logprobs.append(event)
                     self._waiting += len(event.content or ()) + len(event.refusal or ())
             case ExtrasReported(values):
-                self._extras |= values
+                if len(self._extras) < _MAX_EXTRAS:
+                    self._extras |= values
             case Finished(reason):
                 return self._choice(b"}", dumps(reason))
             case UsageReported(usage) if self._request.include_usage:

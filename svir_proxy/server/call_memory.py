@@ -17,23 +17,32 @@ from svir_proxy.response.json_text import dumps
 _ENTRIES: Final = 10_000
 _LONGEST: Final = 64 * 1024
 """Bytes of what is kept for one call."""
+_LARGEST: Final = 32 << 20
+"""Bytes of all that is kept, as JSON."""
 
 
 class CallMemory:
     """The latest calls' extras."""
 
     def __init__(self) -> None:
-        self._kept: OrderedDict[tuple[str, str], Any] = OrderedDict()
+        self._kept: OrderedDict[tuple[str, str], tuple[Any, int]] = OrderedDict()
+        self._size = 0
 
     def keep(self, backend: str, extras: Mapping[str, Any]) -> None:
         """Keep *extras*, by call id."""
         for identity, extra in extras.items():
-            if len(dumps(extra)) > _LONGEST:
+            try:
+                size = len(identity) + len(dumps(extra))
+            except ValueError:
+                continue  # nested too deeply to be sent back
+            if size > _LONGEST:
                 continue
-            self._kept.pop((backend, identity), None)
-            self._kept[backend, identity] = extra
-        while len(self._kept) > _ENTRIES:
-            self._kept.popitem(last=False)
+            _, before = self._kept.pop((backend, identity), (None, 0))
+            self._kept[backend, identity] = extra, size
+            self._size += size - before
+        while len(self._kept) > _ENTRIES or self._size > _LARGEST:
+            _, (_, size) = self._kept.popitem(last=False)
+            self._size -= size
 
     def restore(self, backend: str, body: Body) -> Body:
         """*body* with the extras of the calls in its history; the same object where there are none."""
@@ -56,4 +65,4 @@ class CallMemory:
         if not isinstance(identity, str) or "extra_content" in call or (backend, identity) not in self._kept:
             return call
         self._kept.move_to_end((backend, identity))
-        return {**call, "extra_content": self._kept[backend, identity]}
+        return {**call, "extra_content": self._kept[backend, identity][0]}

@@ -3,18 +3,21 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Sequence
-from typing import Final
+from collections.abc import Mapping, Sequence
+from typing import Any, Final
 
 from svir_proxy.client_request import ClientRequest
 from svir_proxy.response.completion import CompletionFolder
-from svir_proxy.response.events import Event
+from svir_proxy.response.events import Event, ExtrasReported, LogprobsReported
 from svir_proxy.response.json_text import dumps
+from svir_proxy.response.lifecycle import OUTPUT
 from svir_proxy.server.answer import Answer, Source
 
 _LOGGER: Final = logging.getLogger("svir_proxy.prompts")
 _LONGEST: Final = 20_000
 """Characters of a request or of an answer that are logged."""
+_GROWING: Final = (*OUTPUT, LogprobsReported, ExtrasReported)
+"""Events of which there may be any number."""
 
 
 class Transcript:
@@ -24,6 +27,7 @@ class Transcript:
         self._request = request
         self._answer = answer
         self._folder = CompletionFolder(request)
+        self._room = _LONGEST  # characters; a stream may go on for ever
         self.gathers = answer.gathers
 
     @property
@@ -34,7 +38,9 @@ class Transcript:
     def take(self, events: Sequence[Event]) -> None:
         """Write *events* down and hand them on."""
         for event in events:
-            self._folder.feed(event)
+            if self._room > 0 or not isinstance(event, _GROWING):
+                self._folder.feed(event)
+                self._room -= len(getattr(event, "text", "")) + 1
         self._answer.take(events)
 
     def tick(self, now: float) -> float:
@@ -53,7 +59,14 @@ class Transcript:
         """Log both sides."""
         told = {
             "request_id": request_id,
-            "request": dumps(dict(self._request.body)).decode()[:_LONGEST],
-            "answer": dumps(self._folder.completion()).decode()[:_LONGEST],
+            "request": _told(self._request.body),
+            "answer": _told(self._folder.completion()),
         }
         _LOGGER.info("prompt and answer (logging.show_prompts)", extra={"told": told})
+
+
+def _told(value: Mapping[str, Any]) -> str:
+    try:
+        return dumps(dict(value)).decode()[:_LONGEST]
+    except ValueError as exc:
+        return f"({exc})"

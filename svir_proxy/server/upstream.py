@@ -89,7 +89,8 @@ class Upstream:
         try:
             content = dumps(body)
         except ValueError as exc:
-            raise ProxyError("invalid_request", f"The request cannot be passed on: {exc}.") from None
+            # The proxy cannot, which teaches nothing about the server.
+            raise ProxyError("invalid_json", f"The request cannot be passed on: {exc}.") from None
         if blobs is None:
             request = httpx.Request("POST", url, headers=self._post_headers, content=content)
         else:

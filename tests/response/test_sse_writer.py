@@ -125,6 +125,13 @@ def test_probabilities_go_with_the_next_chunk_once():
     assert writer.write(ContentDelta("a")) == HEAD + b'{"content":"a"}' + TAIL
 
 
+def test_extras_that_wait_are_bounded():
+    writer = opened()
+    for number in range(1000):
+        assert writer.write(ExtrasReported({f"key-{number}": 1})) == b""
+    assert len(json.loads(writer.write(ContentDelta("x"))[6:])["svir"]) == 100
+
+
 def test_extras_go_with_the_next_chunk_once():
     writer = opened()
     assert writer.write(ExtrasReported({"a": 1})) == b""

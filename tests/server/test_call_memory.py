@@ -50,6 +50,20 @@ def test_memory_is_bounded_in_number_and_size() -> None:
     assert memory.restore("b", body) is body
 
 
+def test_memory_is_bounded_in_all() -> None:
+    memory = CallMemory()
+    for number in range(1000):
+        memory.keep("b", {f"c{number % 700}": "x" * 60_000})
+    kept = [extra for extra in extras(memory.restore("b", history(*(f"c{number}" for number in range(700))))) if extra]
+    assert 30 << 20 < sum(map(len, kept)) < 32 << 20
+
+
+def test_what_is_nested_too_deeply_to_be_sent_back_is_not_kept() -> None:
+    memory = CallMemory()
+    memory.keep("b", {"deep": json.loads("[" * 900 + "]" * 900), "c1": 1})
+    assert extras(memory.restore("b", history("deep", "c1"))) == [None, 1]
+
+
 async def test_a_signature_comes_back_on_the_next_turn() -> None:
     asked: list[Any] = []
     call = {

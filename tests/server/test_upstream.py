@@ -148,7 +148,7 @@ async def test_a_request_that_nobody_could_read_is_not_sent() -> None:
     network = Network()
     with pytest.raises(ProxyError) as caught:
         await upstream(network).chat({"metadata": nested}, "m")
-    assert (caught.value.kind, network.requests) == ("invalid_request", [])
+    assert (caught.value.kind, network.requests) == ("invalid_json", [])
 
 
 ERROR: Final = b'{"error": {"message": "its own words"}}'

@@ -13,13 +13,16 @@ import orjson
 
 from svir_proxy.response.stages.text_calls.literals import PYTHON, quoted
 
-_DEPTH: Final = 8  # of references and unions; schemas of a request can be cyclic
+_DEPTH: Final = 8
+"""Levels of references and unions that are followed."""
+_MOST: Final = 100
+"""Parts of a schema that are looked at: the client's may refer to itself a thousand times over."""
 
 
 def json_of_text(text: str, schema: Mapping[str, Any], key: str) -> str:
     """The JSON text of the parameter *key* that was written as *text*; *schema* is that of all parameters."""
     properties = schema.get("properties")
-    types = set(_types(properties.get(key), schema, _DEPTH)) if isinstance(properties, Mapping) else set()
+    types = _types(properties.get(key), schema) if isinstance(properties, Mapping) else set()
     bare = text.strip()
     if "string" in types:
         return "null" if bare == "null" and "null" in types else quoted(text)
@@ -37,23 +40,37 @@ def json_or_string(bare: str, text: str) -> str:
     return bare
 
 
-def _types(schema: Any, root: Mapping[str, Any], depth: int) -> Iterator[str]:
-    """The types *schema* allows, as far as it says."""
-    if not isinstance(schema, Mapping) or depth == 0:
-        return
+def _types(schema: Any, root: Mapping[str, Any]) -> set[str]:
+    """The types *schema* allows, as far as it says: level by level, each part once, and not without end."""
+    types: set[str] = set()
+    seen: set[int] = set()
+    level = [schema]
+    for _ in range(_DEPTH):
+        deeper: list[Any] = []
+        for part in level:
+            if not isinstance(part, Mapping) or id(part) in seen or len(seen) >= _MOST:
+                continue
+            seen.add(id(part))
+            types.update(_own_types(part))
+            for union in ("anyOf", "oneOf", "allOf"):
+                branches = part.get(union)
+                if isinstance(branches, list):
+                    deeper += branches[:_MOST]
+            if "$ref" in part:
+                deeper.append(_target(part["$ref"], root))
+        level = deeper
+    return types
+
+
+def _own_types(schema: Mapping[str, Any]) -> Iterator[str]:
+    """The types that *schema* names itself."""
     kind = schema.get("type")
-    yield from (name for name in (kind if isinstance(kind, list) else [kind]) if isinstance(name, str))
+    yield from (name for name in (kind if isinstance(kind, list) else [kind])[:_MOST] if isinstance(name, str))
     if kind is None:
         values = schema.get("enum")
-        if isinstance(values, list) and any(isinstance(value, str) for value in values):
+        if isinstance(values, list) and any(isinstance(value, str) for value in values[:_MOST]):
             yield "string"
         yield from (name for key, name in (("properties", "object"), ("items", "array")) if key in schema)
-    for union in ("anyOf", "oneOf", "allOf"):
-        branches = schema.get(union)
-        for branch in branches if isinstance(branches, list) else []:
-            yield from _types(branch, root, depth - 1)
-    if "$ref" in schema:
-        yield from _types(_target(schema["$ref"], root), root, depth - 1)
 
 
 def _target(reference: Any, root: Mapping[str, Any]) -> Any:

@@ -52,6 +52,30 @@ def test_value(name):
     assert json_of_text(text, root, "key") == result
 
 
+class Watched(dict):
+    """A part of a schema that counts how often it is looked at."""
+
+    looks = 0
+
+    def get(self, *key):
+        Watched.looks += 1
+        return super().get(*key)
+
+
+def test_a_schema_that_refers_to_itself_again_and_again_is_looked_at_once():
+    Watched.looks = 0
+    key = Watched(anyOf=[Watched({"$ref": "#/properties/key"}) for _ in range(1000)])
+    assert json_of_text("7", Watched(properties=Watched(key=key)), "key") == '"7"'
+    assert Watched.looks < 2000
+
+
+def test_the_nearest_way_to_a_part_counts():
+    far = {"anyOf": [{"anyOf": [{"$ref": "#/$defs/far"}]}, {"$ref": "#/$defs/far"}]}
+    deep = {"$ref": "#/$defs/d0"}
+    chain = {f"d{n}": {"$ref": f"#/$defs/d{n + 1}"} for n in range(4)} | {"d4": {"type": "integer"}}
+    assert json_of_text("7", {"properties": {"key": far}, "$defs": {"far": deep, **chain}}, "key") == "7"
+
+
 ANYTHING = st.recursive(
     st.none() | st.booleans() | st.integers() | st.sampled_from(["string", "null", "#/properties/key", "object"]),
     lambda inner: (
