@@ -51,7 +51,7 @@ class Chat:
         request = ClientRequest.from_json(raw, id=os.urandom(12).hex(), received=int(time.time()))
         del raw
         log.model, log.stream = request.model, request.stream
-        async with ClientWatch(receive) as client:
+        with ClientWatch(receive) as client:
             route = await self._catalog.route(request.model)
             log.backend = route.upstream.name
             headers.append((b"x-svir-backend", route.upstream.name.encode("latin-1")))

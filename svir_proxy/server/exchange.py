@@ -22,8 +22,10 @@ from svir_proxy.server.answer import Answer
 from svir_proxy.server.call_memory import CallMemory
 from svir_proxy.server.catalog import Route
 from svir_proxy.server.held_answer import HeldAnswer
+from svir_proxy.server.interruption import Interruption
 from svir_proxy.server.learned import Facts, Learned
 from svir_proxy.server.reception import Reception, Watch
+from svir_proxy.server.transport import UpstreamResponse
 
 _OPTIONAL: Final = "request.optional_fields."
 
@@ -126,28 +128,37 @@ class Exchange:
         upstream = self._upstream
         errors = upstream.error_reader(self.request)
         try:
-            async with asyncio.timeout_at(watch.deadline):
-                response = await upstream.chat(body, self._route.model, self.request.blobs)
-            if not response.is_success:
+            response = await self._respond(body, watch)
+            if not 200 <= response.status < 300:
                 return await upstream.read_error(response, errors)
-            pushed = upstream.body(response)
             try:
                 decoder = upstream.decoder(response)
             except ProxyError:
-                pushed.close()
+                response.body.close()
                 raise
         except ProxyError as error:
             return error
-        except TimeoutError:
-            return watch.error()
         normalizer = StreamNormalizer(
             self.request, self._profile, upstream.normalizer_limits, errors, extras=upstream.backend.expose_extras
         )
         reception = Reception(normalizer, answer, watch, decoder, upstream.limits.max_answer_bytes)
-        error_met = await reception.receive(pushed)
+        error_met = await reception.receive(response.body)
         if normalizer.call_extras:
             self._calls.keep(upstream.name, normalizer.call_extras)
         return error_met
+
+    async def _respond(self, body: Body, watch: Watch) -> UpstreamResponse:
+        """Send *body* and await the head of the response, for as long as *watch* says; raises ProxyError."""
+        interruption = Interruption()
+        watch.tell(lambda _: interruption.make())
+        try:
+            return await self._upstream.chat(body, self._route.model, self.request.blobs)
+        except asyncio.CancelledError:
+            if interruption.is_all():
+                raise watch.error() from None
+            raise
+        finally:
+            watch.tell(None)
 
 
 def _retry_note(path: str) -> str:

@@ -25,6 +25,14 @@ class PulledBody:
         self._pump: asyncio.Task[None] | None = None
         self._closing: asyncio.Task[None] | None = None
 
+    def __aiter__(self) -> AsyncIterator[bytes]:
+        """Its bytes, pulled after all."""
+        return aiter(cast(AsyncIterator[bytes], self._response.stream))
+
+    async def aclose(self) -> None:
+        """Close the response."""
+        await self._response.aclose()
+
     def attach(self, sink: BodySink) -> None:
         """Push into *sink* from now on."""
         self._pump = asyncio.get_running_loop().create_task(self._push(sink))

@@ -39,11 +39,6 @@ class Watch:
         self.is_over = False
         """Whether a limit is over; nothing is watched from then on."""
 
-    @property
-    def deadline(self) -> float:
-        """When the present limit is over, in the time of the loop."""
-        return self._deadline
-
     def start(self) -> None:
         """Watch from now on."""
         self._tick()

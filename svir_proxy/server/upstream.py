@@ -6,8 +6,9 @@ import asyncio
 import contextlib
 import re
 import ssl
-from collections.abc import AsyncIterator, Iterator
-from typing import Any, Final, cast
+from collections.abc import AsyncIterator, Awaitable, Callable
+from functools import partial
+from typing import Final, cast
 from urllib.parse import quote, urlencode
 
 import httpx
@@ -19,7 +20,15 @@ from svir_proxy.response.json_text import dumps
 from svir_proxy.response.normalizer import Limits
 from svir_proxy.response.upstream_error import ErrorReader
 from svir_proxy.server.pulled_body import PulledBody
-from svir_proxy.server.transport import BODY, Decoder, UpstreamBody, UpstreamTransport, content_decoder
+from svir_proxy.server.transport import (
+    BODY,
+    Decoder,
+    UpstreamBody,
+    UpstreamResponse,
+    UpstreamTransport,
+    content_decoder,
+    post_head,
+)
 from svir_proxy.settings import Backend, LimitSettings
 
 _ACCEPT: Final = {"accept": "application/json, text/event-stream", "accept-encoding": "identity"}
@@ -29,6 +38,8 @@ _LIST_SECONDS: Final = 10.0
 """How long a model list may take."""
 _SECRET_LENGTH: Final = 8
 """Characters from which on a part of a header's value is taken for a secret: ``1`` and ``true`` are none."""
+_ENCODING: Final = b"content-encoding"
+_LENGTH: Final = len(_ENCODING)
 _CLOSED: Final = re.compile(r"closed the connection|disconnected")
 """How this project's transport and httpx's own say that no answer came, as against one that is no HTTP."""
 
@@ -42,7 +53,9 @@ class Upstream:
         self.backend = backend
         self.profile = backend.loaded_profile
         self.limits = limits
-        self._transport = transport or UpstreamTransport(ssl_context=_ssl_context(backend))
+        own = None if transport is not None else UpstreamTransport(ssl_context=_ssl_context(backend))
+        self._transport = cast(httpx.AsyncBaseTransport, transport or own)
+        self._connect_seconds = backend.timeouts.connect
         endpoint = self.profile.endpoint
         key = backend.key.get_secret_value() if backend.key is not None else ""
         values = [value.get_secret_value() for value in backend.headers.values()]
@@ -64,6 +77,12 @@ class Upstream:
             {"host": host, **headers, "content-type": "application/json"}, encoding="latin-1"
         )
 
+        # What all but a few requests take. Other transports, and models in the path, are asked by httpx's objects.
+        self._post: Callable[[bytes], Awaitable[UpstreamResponse]] | None = None
+        if own is not None and self._chat_url is not None:
+            head = post_head(self._chat_url, self._post_headers)
+            self._post = partial(own.post, head, connect=backend.timeouts.connect)
+
     @property
     def name(self) -> str:
         """The backend's name."""
@@ -79,26 +98,29 @@ class Upstream:
         """Reads this backend's errors for *request*."""
         return ErrorReader(request, self.profile.errors, self._secrets)
 
-    async def chat(self, body: Body, model: str, blobs: Blobs | None = None) -> httpx.Response:
-        """Send a chat request; the response comes with its head, whatever its status. The caller closes it.
+    async def chat(self, body: Body, model: str, blobs: Blobs | None = None) -> UpstreamResponse:
+        """Send a chat request; the response comes with its head, whatever its status. The caller closes its body.
 
         *blobs* are the payloads that markers in *body* stand for. Only connecting has a limit of time of its own.
         Raises ProxyError where there is no response.
         """
-        url = self._chat_url or self._url(self._chat_path.replace("{model}", quote(model, safe="")))
         try:
             content = dumps(body)
         except ValueError as exc:
             # The proxy cannot, which teaches nothing about the server.
             raise ProxyError("invalid_json", f"The request cannot be passed on: {exc}.") from None
+        if self._post is not None and blobs is None:
+            try:
+                return await self._post(content)
+            except httpx.TransportError as exc:
+                raise _in_words(self.name, exc) from exc
+        url = self._chat_url or self._url(self._chat_path.replace("{model}", quote(model, safe="")))
         if blobs is None:
-            request = httpx.Request("POST", url, headers=self._post_headers, content=content)
-        else:
-            pieces = blobs.fill(content)
-            length = str(sum(map(len, pieces)))
-            request = httpx.Request("POST", url, headers=self._post_headers, content=_streamed(pieces))
-            request.headers["content-length"] = length
-            request.headers.pop("transfer-encoding", None)
+            return await self._send(httpx.Request("POST", url, headers=self._post_headers, content=content))
+        pieces = blobs.fill(content)
+        request = httpx.Request("POST", url, headers=self._post_headers, content=_streamed(pieces))
+        request.headers["content-length"] = str(sum(map(len, pieces)))
+        request.headers.pop("transfer-encoding", None)
         return await self._send(request)
 
     async def list_models(self) -> tuple[int, bytes]:
@@ -109,32 +131,29 @@ class Upstream:
                 response = await self._send(request)
                 body = bytearray()
                 await self._read(response, body, self.limits.max_answer_bytes)
-                return response.status_code, bytes(body)
+                return response.status, bytes(body)
         except TimeoutError:
             raise ProxyError(
                 "upstream_timeout", f"Backend {self.name!r} sent no whole model list within {_LIST_SECONDS:g} s."
             ) from None
 
-    async def read_error(self, response: httpx.Response, errors: ErrorReader) -> ProxyError:
+    async def read_error(self, response: UpstreamResponse, errors: ErrorReader) -> ProxyError:
         """The error in a response that is no success; waits for its body only so long, and closes it."""
         limit = self.limits.error_body_bytes
         body = bytearray()
         with contextlib.suppress(TimeoutError, ProxyError):  # what came until then may say enough
             async with asyncio.timeout(self.limits.error_body_seconds):
                 await self._read(response, body, limit)
-        return errors.from_response(response.status_code, dict(response.headers), bytes(body[:limit]))
+        return errors.from_response(response.status, dict(httpx.Headers(response.headers)), bytes(body[:limit]))
 
-    def body(self, response: httpx.Response) -> UpstreamBody:
-        """The body of *response*, to be pushed."""
-        pushed = response.extensions.get(BODY)
-        return pushed if pushed is not None else cast(UpstreamBody, PulledBody(response))
-
-    def decoder(self, response: httpx.Response) -> Decoder | None:
+    def decoder(self, response: UpstreamResponse) -> Decoder | None:
         """What undoes the response's content-encoding, if it has one; raises ProxyError where nothing can."""
-        if "content-encoding" not in response.headers:
+        if all(len(name) != _LENGTH or name.lower() != _ENCODING for name, _ in response.headers):
             return None
-        with _translated(self.name):
-            return content_decoder(response.headers, max_bytes=None)
+        try:
+            return content_decoder(httpx.Headers(response.headers), max_bytes=None)
+        except httpx.DecodingError as exc:
+            raise _in_words(self.name, exc) from exc
 
     async def close(self) -> None:
         """Close all connections."""
@@ -143,27 +162,30 @@ class Upstream:
     def _url(self, path: str) -> httpx.URL:
         return httpx.URL(f"{self.backend.root}{path}{self._query}")
 
-    async def _send(self, request: httpx.Request) -> httpx.Response:
-        connect = self.backend.timeouts.connect
-        request.extensions["timeout"] = {"connect": connect, "read": None, "write": None, "pool": None}
-        with _translated(self.name):
-            return await self._transport.handle_async_request(request)
+    async def _send(self, request: httpx.Request) -> UpstreamResponse:
+        request.extensions["timeout"] = {"connect": self._connect_seconds, "read": None, "write": None, "pool": None}
+        try:
+            response = await self._transport.handle_async_request(request)
+        except httpx.TransportError as exc:
+            raise _in_words(self.name, exc) from exc
+        body = response.extensions.get(BODY) or cast(UpstreamBody, PulledBody(response))
+        return UpstreamResponse(response.status_code, response.headers.raw, body)
 
-    async def _read(self, response: httpx.Response, into: bytearray, limit: int) -> None:
+    async def _read(self, response: UpstreamResponse, into: bytearray, limit: int) -> None:
         """Read the whole body *into* a buffer and close it; raises ProxyError past *limit* bytes, or if it breaks."""
         try:
             decoder = self.decoder(response)
-            with _translated(self.name):
-                async for data in cast(AsyncIterator[bytes], response.stream):
-                    for piece in (data,) if decoder is None else decoder.pieces(data):
-                        into += piece
-                        if len(into) > limit:
-                            raise ProxyError(
-                                "upstream_bad_response",
-                                f"Backend {self.name!r} sent a body of more than {limit} bytes.",
-                            )
+            async for data in response.body:
+                for piece in (data,) if decoder is None else decoder.pieces(data):
+                    into += piece
+                    if len(into) > limit:
+                        raise ProxyError(
+                            "upstream_bad_response", f"Backend {self.name!r} sent a body of more than {limit} bytes."
+                        )
+        except (httpx.TransportError, httpx.DecodingError) as exc:
+            raise _in_words(self.name, exc) from exc
         finally:
-            await response.aclose()
+            await response.body.aclose()
 
 
 async def _streamed(pieces: list[bytes | memoryview]) -> AsyncIterator[bytes]:
@@ -184,21 +206,17 @@ def _ssl_context(backend: Backend) -> ssl.SSLContext | None:
     return ssl.create_default_context(cafile=str(backend.ca_file)) if backend.ca_file is not None else None
 
 
-@contextlib.contextmanager
-def _translated(backend: str) -> Iterator[Any]:
-    """Turn httpx's exceptions into `ProxyError`."""
-    try:
-        yield
-    except (httpx.ConnectTimeout, httpx.PoolTimeout) as exc:
-        raise ProxyError("upstream_timeout", f"Backend {backend!r} could not be connected in time: {exc}.") from exc
-    except httpx.TimeoutException as exc:
-        raise ProxyError("upstream_timeout", f"Backend {backend!r} did not answer in time: {exc}.") from exc
-    except (httpx.ConnectError, httpx.UnsupportedProtocol) as exc:
-        raise ProxyError(
+def _in_words(backend: str, exc: httpx.RequestError) -> ProxyError:
+    """What httpx's exception means to a client."""
+    if isinstance(exc, (httpx.ConnectTimeout, httpx.PoolTimeout)):
+        return ProxyError("upstream_timeout", f"Backend {backend!r} could not be connected in time: {exc}.")
+    if isinstance(exc, httpx.TimeoutException):
+        return ProxyError("upstream_timeout", f"Backend {backend!r} did not answer in time: {exc}.")
+    if isinstance(exc, (httpx.ConnectError, httpx.UnsupportedProtocol)):
+        return ProxyError(
             "upstream_unreachable", f"Backend {backend!r} cannot be reached: {exc}. Is the server running?"
-        ) from exc
-    except (httpx.RemoteProtocolError, httpx.DecodingError) as exc:
+        )
+    if isinstance(exc, (httpx.RemoteProtocolError, httpx.DecodingError)):
         kind = "upstream_failed" if _CLOSED.search(str(exc)) else "upstream_bad_response"
-        raise ProxyError(kind, f"Backend {backend!r} gave no valid answer: {exc}.") from exc
-    except httpx.TransportError as exc:
-        raise ProxyError("upstream_failed", f"The connection to backend {backend!r} failed: {exc}.") from exc
+        return ProxyError(kind, f"Backend {backend!r} gave no valid answer: {exc}.")
+    return ProxyError("upstream_failed", f"The connection to backend {backend!r} failed: {exc}.")

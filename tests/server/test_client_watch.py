@@ -21,7 +21,7 @@ def started(work: Callable[[ClientWatch], Awaitable[str]]) -> tuple[Wire, asynci
     wire = Wire()
 
     async def run() -> str:
-        async with ClientWatch(wire.receive) as client:
+        with ClientWatch(wire.receive) as client:
             return await work(client)
 
     return wire, asyncio.create_task(run())
@@ -152,3 +152,48 @@ async def test_a_time_limit_that_is_over_as_the_client_leaves(first: str) -> Non
     with pytest.raises((ClientGone, TimeoutError)):
         await soon(task)
     assert task.cancelling() == 0
+
+
+class Later:
+    """An awaitable that is no coroutine, as a server may have them."""
+
+    def __init__(self, wire: Wire) -> None:
+        self._wire = wire
+
+    def __await__(self):
+        while not self._wire.gone.is_set():
+            yield  # the next turn of the loop
+        return {"type": "http.disconnect"}
+
+
+async def test_a_server_whose_receive_is_no_coroutine_and_waits_for_nothing() -> None:
+    wire = Wire()
+
+    async def run() -> None:
+        with ClientWatch(lambda: Later(wire)):  # type: ignore[arg-type,return-value]
+            await asyncio.Event().wait()
+
+    task = asyncio.create_task(run())
+    for _ in range(5):
+        await asyncio.sleep(0)
+    assert not task.done()
+    wire.gone.set()
+    with pytest.raises(ClientGone):
+        await soon(task)
+
+
+@pytest.mark.parametrize("how", ["fails", "is cancelled"])
+async def test_a_server_that_cannot_tell(how: str) -> None:
+    waiting = asyncio.get_running_loop().create_future()
+
+    async def receive():
+        return await waiting
+
+    with ClientWatch(receive) as client:
+        if how == "fails":
+            waiting.set_exception(OSError())
+        else:
+            waiting.cancel()
+        for _ in range(5):
+            await asyncio.sleep(0)
+        assert not client.gone

@@ -72,6 +72,7 @@ async def sent(**backend: Any) -> tuple[httpx.Request, httpx.Request]:
     made = upstream(network, **backend)
     await made.chat({"model": "a/b", "é": "ü"}, "a/b c")
     await made.list_models()
+    assert isinstance((await made.chat({}, "m")).body, PulledBody)
     return network.requests[0], network.requests[1]
 
 
@@ -173,9 +174,8 @@ ERROR: Final = b'{"error": {"message": "its own words"}}'
 async def test_an_errors_body_is_waited_for_only_so_long(
     stream: Stream, headers: dict[str, str], words: str, clock: Clock
 ) -> None:
-    response = httpx.Response(503, headers=headers, stream=stream)
-    made = upstream(Network())
-    reading = asyncio.create_task(made.read_error(response, made.error_reader(client_request())))
+    made = upstream(Network(httpx.Response(503, headers=headers, stream=stream)))
+    reading = asyncio.create_task(made.read_error(await made.chat({}, "m"), made.error_reader(client_request())))
     for _ in range(20):
         await asyncio.sleep(0)
     clock.advance(2.1)
@@ -196,9 +196,8 @@ async def test_an_errors_body_is_waited_for_only_so_long(
     ],
 )
 async def test_no_secret_is_in_an_error(backend: dict[str, Any], said: str, heard: str) -> None:
-    made = upstream(Network(), **backend)
-    response = httpx.Response(401, json={"error": {"message": said}})
-    error = await made.read_error(response, made.error_reader(client_request()))
+    made = upstream(Network(httpx.Response(401, json={"error": {"message": said}})), **backend)
+    error = await made.read_error(await made.chat({}, "m"), made.error_reader(client_request()))
     assert (error.kind, error.status) == ("upstream_auth_failed", 502)
     assert error.message.endswith(heard)
 
@@ -236,8 +235,9 @@ async def test_no_model_list(stream: Stream, headers: dict[str, str], kind: str,
 
 @pytest.mark.parametrize(("encoding", "reads"), [("", None), ("identity", None), ("gzip", True), ("br", False)])
 async def test_the_encoding_of_an_answer(encoding: str, reads: bool | None) -> None:
-    made = upstream(Network())
-    response = httpx.Response(200, headers={"content-encoding": encoding} if encoding else {}, stream=Stream())
+    headers = {"content-encoding": encoding} if encoding else {}
+    made = upstream(Network(httpx.Response(200, headers=headers, stream=Stream())))
+    response = await made.chat({}, "m")
     if reads is False:
         with pytest.raises(ProxyError) as caught:
             made.decoder(response)
@@ -256,9 +256,8 @@ async def test_it_talks_to_a_real_server() -> None:
     peer = await server.accept()
     await peer.answer(whole({}))
     response = await soon(asking)
-    assert isinstance(made.body(response), UpstreamBody)
-    assert isinstance(made.body(httpx.Response(200, stream=Stream())), PulledBody)
-    await response.aclose()
+    assert isinstance(response.body, UpstreamBody)
+    response.body.close()
     await soon(made.close())
     await peer.gone()
     await server.stop()

@@ -18,13 +18,10 @@ from svir_proxy.server.transport.sending import send, send_listening
 from svir_proxy.server.transport.waiting import within
 
 if TYPE_CHECKING:
-    from svir_proxy.server.transport.head import Outgoing
+    from svir_proxy.server.transport.head import Origin, Outgoing
     from svir_proxy.server.transport.limits import TransportLimits
 
 Headers = list[tuple[bytes, bytes]]
-Origin = tuple[bytes, bytes, int]
-"""Scheme, host and port."""
-
 _ONE_WRITE: Final = 64 * 1024
 """Bytes up to which a content is copied behind its head, to leave in one segment and one system call."""
 
@@ -46,8 +43,8 @@ class Home(Protocol):
         """The connection is no more."""
 
 
-class Answer(NamedTuple):
-    """A response whose head has come."""
+class UpstreamResponse(NamedTuple):
+    """A response whose head has come. Its body must be closed."""
 
     status: int
     headers: Headers
@@ -94,7 +91,9 @@ class Connection(asyncio.Protocol):
 
     # for the transport
 
-    async def exchange(self, out: Outgoing, *, head_request: bool, read: float | None, write: float | None) -> Answer:
+    async def exchange(
+        self, out: Outgoing, *, head_request: bool, read: float | None, write: float | None
+    ) -> UpstreamResponse:
         """Send a request and await the head of its response.
 
         *write* bounds each wait for the server to take more, *read* the wait for the head from then on (seconds).
@@ -124,7 +123,7 @@ class Connection(asyncio.Protocol):
             if head.done() and not head.cancelled():
                 head.exception()  # seen: the loop has nothing to complain about
             raise
-        return Answer(status, headers, body)
+        return UpstreamResponse(status, headers, body)
 
     @property
     def heard(self) -> bool:

@@ -14,6 +14,10 @@ import httpx
 if TYPE_CHECKING:
     from collections.abc import AsyncIterable
 
+Origin = tuple[bytes, bytes, int]
+"""Scheme, host and port."""
+
+_PORTS: Final = {b"http": 80, b"https": 443}
 _TOKEN: Final = rb"[!#$%&'*+\-.^_`|~0-9A-Za-z]++"
 _HEAD: Final = re.compile(
     _TOKEN + rb" [\x21-\x7e]++ HTTP/1\.1\r\n(?:" + _TOKEN + rb": [\t\x20-\x7e\x80-\xff]*+\r\n)*+\r\n"
@@ -29,6 +33,35 @@ class Outgoing(NamedTuple):
     """Bytes of the content; None: it is sent in chunks."""
     last: bool
     """Whether the head says that the connection is not to be used again."""
+
+
+def origin_of(url: httpx.URL) -> Origin:
+    """Where *url* leads; raises UnsupportedProtocol."""
+    scheme = url.raw_scheme
+    if scheme not in _PORTS:
+        raise httpx.UnsupportedProtocol("only http and https can be spoken")
+    return scheme, url.raw_host, url.port or _PORTS[scheme]
+
+
+class PostHead(NamedTuple):
+    """The head of requests that differ in nothing but their content: checked once, written many times."""
+
+    origin: Origin
+    lines: bytes
+    last: bool
+
+    def outgoing(self, content: bytes) -> Outgoing:
+        """The request with *content*."""
+        length = len(content)
+        return Outgoing(self.lines + b"content-length: %d\r\n\r\n" % length, content, length, self.last)
+
+
+def post_head(url: httpx.URL, headers: httpx.Headers) -> PostHead:
+    """The head of a POST to *url*; raises what `outgoing` and `origin_of` raise."""
+    request = httpx.Request("POST", url, headers=headers)
+    del request.headers["content-length"]
+    head, _, _, last = outgoing(request)
+    return PostHead(origin_of(url), head[:-2], last)
 
 
 def outgoing(request: httpx.Request) -> Outgoing:

@@ -9,9 +9,10 @@ from typing import TYPE_CHECKING
 
 import httpx
 
-from svir_proxy.server.transport.connection import Connection, Origin
+from svir_proxy.server.transport.connection import Connection
 
 if TYPE_CHECKING:
+    from svir_proxy.server.transport.head import Origin
     from svir_proxy.server.transport.limits import TransportLimits
 
 

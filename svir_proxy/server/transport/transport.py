@@ -11,19 +11,18 @@ from typing import TYPE_CHECKING, Final
 
 import httpx
 
-from svir_proxy.server.transport.head import outgoing
+from svir_proxy.server.transport.head import origin_of, outgoing
 from svir_proxy.server.transport.limits import TransportLimits
 from svir_proxy.server.transport.pool import Pool
 
 if TYPE_CHECKING:
     import ssl
 
-    from svir_proxy.server.transport.connection import Answer
+    from svir_proxy.server.transport.connection import UpstreamResponse
+    from svir_proxy.server.transport.head import Origin, Outgoing, PostHead
 
 BODY: Final = "upstream_body"
 """The response extension that holds its `UpstreamBody`."""
-
-_PORTS: Final = {b"http": 80, b"https": 443}
 
 
 class UpstreamTransport(httpx.AsyncBaseTransport):
@@ -63,25 +62,43 @@ class UpstreamTransport(httpx.AsyncBaseTransport):
             request=request,
         )
 
+    async def post(self, head: PostHead, content: bytes, connect: float | None) -> UpstreamResponse:
+        """Send *content* behind a prepared *head*: `handle_async_request` without httpx's objects, for the many.
+
+        *connect* bounds connecting, in seconds; nothing else is bounded.
+        """
+        return await self._exchange(head.origin, head.outgoing(content), connect)
+
     async def aclose(self) -> None:
         """Close all connections; responses that are being read end with ReadError."""
         await self._pool.close()
 
-    async def _answer(self, request: httpx.Request) -> Answer:
-        url = request.url
-        scheme = url.raw_scheme
-        if scheme not in _PORTS:
-            raise httpx.UnsupportedProtocol("only http and https can be spoken")
-        out = outgoing(request)
-        origin = (scheme, url.raw_host, url.port or _PORTS[scheme])
+    async def _answer(self, request: httpx.Request) -> UpstreamResponse:
         timeout = request.extensions.get("timeout") or {}
-        read, write = timeout.get("read"), timeout.get("write")
-        head_request = request.method == "HEAD"
+        return await self._exchange(
+            origin_of(request.url),
+            outgoing(request),
+            timeout.get("connect"),
+            head_request=request.method == "HEAD",
+            read=timeout.get("read"),
+            write=timeout.get("write"),
+        )
+
+    async def _exchange(
+        self,
+        origin: Origin,
+        out: Outgoing,
+        connect: float | None,
+        *,
+        head_request: bool = False,
+        read: float | None = None,
+        write: float | None = None,
+    ) -> UpstreamResponse:
         if isinstance(out.content, bytes) and (kept := self._pool.take(origin)) is not None:
             try:
                 return await kept.exchange(out, head_request=head_request, read=read, write=write)
             except (httpx.ReadError, httpx.RemoteProtocolError):
                 if kept.heard:
                     raise
-        fresh = await self._pool.connect(origin, timeout.get("connect"))
+        fresh = await self._pool.connect(origin, connect)
         return await fresh.exchange(out, head_request=head_request, read=read, write=write)
