@@ -8,13 +8,14 @@ from random import Random
 from typing import Final
 
 from fuzz.controls import Controls, chosen
+from fuzz.reference import plain_text
 from fuzz.targets.circumstances import PROFILES, REQUESTS, position_of_profile, position_of_request
 from svir_proxy.client_request import ClientRequest
 from svir_proxy.errors import ProxyError
 from svir_proxy.profiles.schema import Profile
 from svir_proxy.request import rewrite_request
 from svir_proxy.request.correct import correct
-from svir_proxy.response.events import Event, ExtrasReported, Failed
+from svir_proxy.response.events import ContentDelta, Event, ExtrasReported, Failed
 from svir_proxy.response.json_text import dumps
 from svir_proxy.response.normalizer import Limits
 from svir_proxy.server.answer import Source
@@ -24,6 +25,10 @@ from tests.support.core import normalize, violations, written
 from tests.support.mutations import cut_up
 
 _LIMITS: Final = [Limits(), Limits(), Limits(), Limits(event_bytes=2000, answer_bytes=2000, held_characters=100)]
+
+
+_USUAL: Final = PROFILES[0].response.reasoning
+"""How the text of all but a few profiles is read: with the block of reasoning opened by the model, if at all."""
 
 
 def check(data: bytes) -> str:
@@ -39,6 +44,7 @@ def check(data: bytes) -> str:
     assert again == events, f"cut as {cut}: {again}, whole: {events}"
     if circumstances & 16:
         _check_extras(request, profile, body, events, clean=clean, limits=limits)
+    _check_text(profile, body, events, limits)
     if not isinstance(events[-1], Failed):
         _check_held(request, profile, events)
         return "answer"
@@ -57,6 +63,17 @@ def seeds() -> Iterator[bytes]:
 def _accept(request: ClientRequest, events: list[Event]) -> None:
     found = violations(request, events)
     assert not found, "\n".join(found)
+
+
+def _check_text(profile: Profile, body: bytes, events: list[Event], limits: Limits) -> None:
+    """Of a plain stream nothing is invented, and nothing is lost without an error."""
+    if limits != Limits() or profile.response.content == "cumulative" or profile.response.reasoning != _USUAL:
+        return
+    text = plain_text(body)
+    if text is not None:
+        said = "".join(event.text for event in events if isinstance(event, ContentDelta))
+        failed = isinstance(events[-1], Failed)
+        assert text.startswith(said) if failed else text == said, f"text: {said!r}, not {text!r}"
 
 
 def _check_extras(
