@@ -12,8 +12,10 @@ import pytest
 from fuzz.controls import SIZE, Controls, chosen
 from fuzz.exchange import Exchanges, an_input, outcome
 from fuzz.mutate import attempt, mutate, smaller
+from fuzz.reference import plain_text
 from fuzz.targets import TARGETS, Target
 from fuzz.targets.circumstances import PROFILES
+from svir_proxy.response.events import ContentDelta
 from svir_proxy.server.transport.parser import ResponseParser
 
 FINDINGS: Final = Path(__file__).parents[1] / "fuzz" / "findings"
@@ -101,6 +103,7 @@ def _change_the_body(body: dict[str, Any], _: Any) -> dict[str, Any]:
 
 FAULTS: Final[dict[str, tuple[str, str, Any]]] = {
     "an event lacks its end": ("answer", "svir_proxy.response.sse_writer._TAIL", b'},"logprobs":null}]}\n'),
+    "text is lost": ("answer", "svir_proxy.response.chunk_reader.ContentDelta", lambda text: ContentDelta(text[:5])),
     "text depends on the cut": (
         "answer",
         "svir_proxy.response.sse.SSEParser._check",
@@ -124,6 +127,36 @@ def test_a_fault_of_the_core_is_found(name: str, monkeypatch: pytest.MonkeyPatch
     target, place, wrong = FAULTS[name]
     monkeypatch.setattr(place, wrong)
     assert any(attempt(TARGETS[target], data) for data in TARGETS[target].seeds())
+
+
+def stream(*chunks: str, end: str = "data: [DONE]\n\n") -> bytes:
+    return "".join(f"data: {chunk}\n\n" for chunk in chunks).encode() + end.encode()
+
+
+def delta(more: str = "", choice: str = "") -> str:
+    return f'{{"choices":[{{"index":0,"delta":{{"content":"x"{more}}}{choice}}}]}}'
+
+
+@pytest.mark.parametrize(
+    ("body", "text"),
+    [
+        (stream(delta(), delta(), '{"choices":[],"usage":{}}'), "xx"),
+        (b"\xef\xbb\xbf: hi\r\n\r\n" + stream(delta()).replace(b"\n", b"\r\n"), "x"),
+        (
+            stream('{"choices":[{"delta":{"content":"\\ud83d"}}]}', '{"choices":[{"delta":{"content":"\\ude00"}}]}'),
+            "\U0001f600",
+        ),
+        (stream(delta(), end=""), None),
+        (stream(delta(',"tool_calls":[1]')), None),
+        (stream(delta(',"tool_calls":[]')), "x"),
+        (stream(delta(choice=',"finish_reason":"error"')), None),
+        (stream(delta(), "{"), None),
+        (stream(delta().replace("x", "<think>")), None),
+        (b'{"choices":[]}', None),
+    ],
+)
+def test_the_second_reader(body: bytes, text: str | None) -> None:
+    assert plain_text(body) == text
 
 
 def test_controls_choose_and_run_out() -> None:
