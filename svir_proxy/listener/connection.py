@@ -163,6 +163,10 @@ class ClientConnection(asyncio.Protocol):
 
     # for the cycles
 
+    def future(self) -> asyncio.Future[None]:
+        """A future of the connection's loop."""
+        return self._loop.create_future()
+
     async def drained(self) -> None:
         """Return when more may be written, or nothing can be written any more."""
         while self.is_congested and self._transport is not None:

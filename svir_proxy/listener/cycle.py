@@ -25,6 +25,9 @@ class Channel(Protocol):
     is_congested: bool
     """Whether a writer should wait."""
 
+    def future(self) -> asyncio.Future[None]:
+        """A future of the connection's loop."""
+
     async def drained(self) -> None:
         """Return when more may be written, or nothing can be written any more."""
 
@@ -135,8 +138,8 @@ class Cycle:
                 self._all_told = not self.more_body
                 return {"type": "http.request", "body": bytes(body), "more_body": self.more_body}
             self._channel.rest(rest=False)
-            waiter = self._waiter = asyncio.get_running_loop().create_future()
-            await waiter
+            self._waiter = self._channel.future()
+            await self._waiter
         return _DISCONNECT
 
     async def send(self, message: Message) -> None:

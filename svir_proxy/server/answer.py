@@ -210,14 +210,16 @@ class WholeAnswer:
 
     def take(self, events: Sequence[Event]) -> None:
         """Gather *events*."""
+        feed = self._folder.feed
         for event in events:
-            self._folder.feed(event)
-            if isinstance(event, BEGINNING):
-                self.has_output = True
-            elif isinstance(event, Noted):
+            if isinstance(event, Noted):
                 self.notes.note(event.note)
-            elif isinstance(event, Identified):
+                continue
+            feed(event)
+            if isinstance(event, Identified):
                 self.notes.note_model(event, self._asked)
+            elif not self.has_output and isinstance(event, BEGINNING):
+                self.has_output = True
 
     def tick(self, now: float) -> float:
         """Nothing is ever due."""

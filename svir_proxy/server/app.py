@@ -48,6 +48,7 @@ _Json = tuple[int, Any]
 
 _LOGGER: Final = logging.getLogger("svir_proxy")
 _CHAT_PATH: Final = "/chat/completions"
+_USUAL_PATH: Final = "/v1/chat/completions"
 _PREFIX: Final = re.compile(r"/+(?:v1(?:/+|$))?")
 """People write base URLs with and without /v1, and with a slash at the end."""
 _REQUEST_ID: Final = re.compile(r"[A-Za-z0-9._-]{1,128}")
@@ -213,6 +214,8 @@ async def _not_found(scope: Scope, receive: Receive, send: Send) -> None:
 
 def _without_prefix(path: str) -> str:
     """*path* as the routes have it: below /v1, without a slash at the end."""
+    if path == _USUAL_PATH:
+        return _CHAT_PATH
     return f"/{_PREFIX.sub('', path, count=1).rstrip('/')}"
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import logging
 import os
+import re
 import time
 from dataclasses import replace
 from typing import Final
@@ -28,6 +29,7 @@ from svir_proxy.settings import Settings
 
 _LOGGER: Final = logging.getLogger("svir_proxy")
 _JSON: Final = ("application/json", "text/json")
+_UNTOLD: Final = re.compile(r"[^ -~]")
 _MAX_TOLD: Final = 1000
 """Characters of a header: clients refuse heads of a few kilobytes."""
 
@@ -54,7 +56,7 @@ class Chat:
         with ClientWatch(receive) as client:
             route = await self._catalog.route(request.model)
             log.backend = route.upstream.name
-            headers.append((b"x-svir-backend", route.upstream.name.encode("latin-1")))
+            headers.append(route.upstream.header)
             if "image" in request.part_kinds and route.upstream.backend.remote_images == "inline":
                 request = replace(request, body=await inline_images(request.body, self._images.fetch))
             if "file" in request.part_kinds and route.upstream.profile.request.files in ("rejected", "ignored"):
@@ -136,5 +138,5 @@ def _told(notes: tuple[str, ...]) -> Headers:
     """The header that tells what was changed; names that a client made up cannot end its line."""
     if not notes:
         return []
-    text = "".join(c if " " <= c <= "~" else "?" for c in ", ".join(notes)[:_MAX_TOLD])
-    return [(b"x-svir-rewrites", text.encode("ascii"))]
+    text = ", ".join(notes)[:_MAX_TOLD]
+    return [(b"x-svir-rewrites", _UNTOLD.sub("?", text).encode("ascii"))]

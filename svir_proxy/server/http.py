@@ -19,10 +19,11 @@ class ClientGone(Exception):  # noqa: N818 - what happened, not a fault
 
 def header(scope: Scope, name: bytes) -> str:
     """The first header *name* (lower case) of a request, ``""`` where there is none."""
-    for key, value in scope["headers"]:
-        if key == name:
-            return str(value.decode("latin-1"))
-    return ""
+    fields: dict[bytes, bytes] | None = scope.get("svir.fields")
+    if fields is None:
+        fields = scope["svir.fields"] = dict(reversed(scope["headers"]))
+    value = fields.get(name)
+    return "" if value is None else value.decode("latin-1")
 
 
 async def read_body(scope: Scope, receive: Receive, limit: int) -> bytes | bytearray:

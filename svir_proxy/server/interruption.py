@@ -3,17 +3,18 @@
 from __future__ import annotations
 
 import asyncio
+from typing import Any
 
 
 class Interruption:
-    """Interrupts the task that made it. Made in that task, which asks `is_all` where CancelledError arrives."""
+    """Interrupts *task*, which is the present one unless it is named; it asks `is_all` where CancelledError arrives."""
 
-    __slots__ = ("_before", "_task", "made")
+    __slots__ = ("_before", "made", "task")
 
-    def __init__(self) -> None:
-        task = asyncio.current_task()
+    def __init__(self, task: asyncio.Task[Any] | None = None) -> None:
+        task = task or asyncio.current_task()
         assert task is not None
-        self._task = task
+        self.task = task
         self._before = task.cancelling()
         self.made = False
         """Whether the task was interrupted for this reason."""
@@ -22,8 +23,8 @@ class Interruption:
         """Interrupt the task, once."""
         if not self.made:
             self.made = True
-            self._task.cancel()
+            self.task.cancel()
 
     def is_all(self) -> bool:
         """Take the interruption back: whether nobody else wants the task to end. To be asked once."""
-        return self.made and self._task.uncancel() <= self._before
+        return self.made and self.task.uncancel() <= self._before

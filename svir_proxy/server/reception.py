@@ -28,10 +28,10 @@ class Watch:
     """The time limits of one answer: first output, then pauses between outputs; and what is due to the client."""
 
     def __init__(self, answer: Answer, timeouts: Timeouts) -> None:
-        self._loop = asyncio.get_running_loop()
+        self.loop = asyncio.get_running_loop()
         self._answer = answer
         self._timeouts = timeouts
-        self._deadline = self._loop.time() + timeouts.first_output
+        self._deadline = self.loop.time() + timeouts.first_output
         self._has_output = False
         self._paused_at: float | None = None
         self._timer: asyncio.TimerHandle | None = None
@@ -58,26 +58,26 @@ class Watch:
     def output(self) -> None:
         """Output came."""
         self._has_output = True
-        self._deadline = self._loop.time() + self._timeouts.idle
+        self._deadline = self.loop.time() + self._timeouts.idle
 
     def restart(self) -> None:
         """The server is asked once more after output of its own: it may read the prompt again."""
         self._has_output = False
-        self._deadline = self._loop.time() + self._timeouts.first_output
+        self._deadline = self.loop.time() + self._timeouts.first_output
 
     def pause(self) -> None:
         """The client holds the answer back: the server's time stands still."""
         if self._paused_at is None:
-            self._paused_at = self._loop.time()
+            self._paused_at = self.loop.time()
 
     def resume(self) -> None:
         """The client has caught up."""
         if self._paused_at is not None:
-            self._deadline += self._loop.time() - self._paused_at
+            self._deadline += self.loop.time() - self._paused_at
             self._paused_at = None
 
     def _tick(self) -> None:
-        now = self._loop.time()
+        now = self.loop.time()
         if self._paused_at is None and now >= self._deadline:
             self._timer = None
             self.is_over = True
@@ -88,7 +88,7 @@ class Watch:
         due = min(self._answer.tick(now), now + min(self._timeouts.idle, self._timeouts.first_output))
         if self._paused_at is None:
             due = min(due, self._deadline)
-        self._timer = self._loop.call_at(max(due, now + 0.001), self._tick)
+        self._timer = self.loop.call_at(max(due, now + 0.001), self._tick)
 
     def error(self) -> ProxyError:
         """The error for the limit that is over."""
@@ -116,8 +116,7 @@ class Reception:
         self._answer = answer
         self._watch = watch
         self._decoder = decoder
-        self._loop = asyncio.get_running_loop()
-        self._done: asyncio.Future[None] = self._loop.create_future()
+        self._done: asyncio.Future[None] = watch.loop.create_future()
         self._ended = False
         self._body: UpstreamBody | None = None
         self._pieces = 0
@@ -227,7 +226,7 @@ class Reception:
     def _release(self, body: UpstreamBody) -> None:
         """Let a body that is about to end do so; stop the generation of any other."""
         if not self._ended and self._normalizer.state is State.COMPLETE:
-            self._lingering = self._loop.call_later(_LINGER, body.close)
+            self._lingering = self._watch.loop.call_later(_LINGER, body.close)
             body.resume()
         else:
             body.close()

@@ -51,8 +51,13 @@ class Upstream:
         self, backend: Backend, limits: LimitSettings, transport: httpx.AsyncBaseTransport | None = None
     ) -> None:
         self.backend = backend
+        self.name = backend.name
+        self.header = (b"x-svir-backend", self.name.encode("latin-1"))
+        """What tells a client who answered."""
         self.profile = backend.loaded_profile
         self.limits = limits
+        self.normalizer_limits = Limits(limits.max_event_bytes, limits.max_answer_bytes, limits.held_text_bytes)
+        """What an answer may hold back of the proxy's memory."""
         own = None if transport is not None else UpstreamTransport(ssl_context=_ssl_context(backend))
         self._transport = cast(httpx.AsyncBaseTransport, transport or own)
         self._connect_seconds = backend.timeouts.connect
@@ -82,17 +87,6 @@ class Upstream:
         if own is not None and self._chat_url is not None:
             head = post_head(self._chat_url, self._post_headers)
             self._post = partial(own.post, head, connect=backend.timeouts.connect)
-
-    @property
-    def name(self) -> str:
-        """The backend's name."""
-        return self.backend.name
-
-    @property
-    def normalizer_limits(self) -> Limits:
-        """What an answer may hold back of the proxy's memory."""
-        limits = self.limits
-        return Limits(limits.max_event_bytes, limits.max_answer_bytes, limits.held_text_bytes)
 
     def error_reader(self, request: ClientRequest) -> ErrorReader:
         """Reads this backend's errors for *request*."""

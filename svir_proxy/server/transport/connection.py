@@ -130,6 +130,11 @@ class Connection(asyncio.Protocol):
         """Whether a byte of the latest response has arrived."""
         return self._parser.started
 
+    @property
+    def idle_seconds(self) -> float:
+        """How long it has not been used."""
+        return self._loop.time() - self.idle_since
+
     def is_quiet(self) -> bool:
         """Whether the server has neither sent anything nor ended the connection, seen by the loop or not.
 
@@ -265,6 +270,7 @@ class Connection(asyncio.Protocol):
             and transport.get_write_buffer_size() == 0
         ):
             self.hold_reading(False)
+            self.idle_since = self._loop.time()
             self._home.idle(self)
         else:
             self.abort()

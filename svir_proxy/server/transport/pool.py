@@ -34,10 +34,9 @@ class Pool:
     def take(self, origin: Origin) -> Connection | None:
         """The connection that was used last, or None."""
         stack = self._idle.get(origin)
-        limit = asyncio.get_running_loop().time() - self._limits.idle_seconds
         while stack:
             connection = stack.pop()
-            if connection.idle_since > limit and connection.is_quiet():
+            if connection.idle_seconds < self._limits.idle_seconds and connection.is_quiet():
                 return connection
             connection.abort()
         return None
@@ -97,16 +96,14 @@ class Pool:
 
     def idle(self, connection: Connection) -> None:
         """Keep *connection* for a while."""
-        loop = asyncio.get_running_loop()
         stack = self._idle.get(connection.origin)
         if stack is None:
             stack = self._idle[connection.origin] = deque()
-        connection.idle_since = loop.time()
         stack.append(connection)
         if len(stack) > self._limits.idle_connections:
             stack.popleft().abort()
         if self._timer is None:
-            self._timer = loop.call_later(self._limits.idle_seconds, self._expire)
+            self._timer = asyncio.get_running_loop().call_later(self._limits.idle_seconds, self._expire)
 
     def lost(self, connection: Connection) -> None:
         """Forget *connection*; in its stack it is passed over."""
