@@ -128,7 +128,7 @@ def _read_codes(value: dict[str, Any], said: UpstreamError) -> None:
     loc = value.get("loc")
     if said.param is None and loc:
         steps = loc if isinstance(loc, list) else str(loc).replace(" -> ", ".").split(".")
-        said.param = ".".join(str(step) for step in steps if step != "body")[:200] or None
+        said.param = ".".join(str(step) for step in steps if step != "body")[:MAX_WORDS] or None
     if said.param and said.param.startswith("body."):
         said.param = said.param.removeprefix("body.")
     inner = value.get("innererror")

@@ -84,7 +84,7 @@ class ErrorReader:
         elif kind == "upstream_bad_response" and status == 404:
             message = f"{message.rstrip()} (The server has no such path: check the backend's base_url.)"
         code = self.scrub(said.code or "") if kind == "invalid_request" else ""
-        param = self.scrub((said.param or "")[:_MAX_PARAM])
+        param = self.scrub(said.param or "")[:_MAX_PARAM]  # cut last, so that no half of a key is left
         return ProxyError(kind, message, param=param or None, code=code if _IDENTIFIER.fullmatch(code) else None)
 
     def _rule(self, said: UpstreamError, status: int | None) -> str | None:
