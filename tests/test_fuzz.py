@@ -96,11 +96,6 @@ def test_findings_are_told_apart() -> None:
     assert "rule" in str(attempt(target, b"<c>"))
 
 
-def _change_the_body(body: dict[str, Any], _: Any) -> dict[str, Any]:
-    body["messages"].append({"role": "user", "content": "?"})
-    return body
-
-
 FAULTS: Final[dict[str, tuple[str, str, Any]]] = {
     "an event lacks its end": ("answer", "svir_proxy.response.sse_writer._TAIL", b'},"logprobs":null}]}\n'),
     "text is lost": ("answer", "svir_proxy.response.chunk_reader.ContentDelta", lambda text: ContentDelta(text[:5])),
@@ -109,7 +104,7 @@ FAULTS: Final[dict[str, tuple[str, str, Any]]] = {
         "svir_proxy.response.sse.SSEParser._check",
         lambda parser, size: 1 // (size % 7),
     ),
-    "the client's body is changed": ("request", "svir_proxy.request.pipeline.REWRITES", (_change_the_body,)),
+    "another model is asked": ("request", "svir_proxy.request.rewrites.model.with_values", lambda body, _: body),
     "bytes are lost": (
         "http",
         "svir_proxy.server.transport.parser.ResponseParser.feed",
