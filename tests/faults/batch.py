@@ -394,7 +394,9 @@ async def _try(ground: Rig, client: Client, made: Plan, number: int, report: Rep
     problems = judge(_WHOLE if repeated else made.sees, seen, streamed=made.streamed)
     if problems and made.backend == "idle":
         problems = _hasty(made, seen) and problems
-    if arrived != faulty + 1 + repeated:
+    if arrived != faulty + 1 + repeated and not (
+        made.backend == "first" and arrived == 1
+    ):  # too late to be asked again
         problems.append(f"asked {arrived} times")
     if made.backend == "patient":
         problems += exchange.problems

@@ -12,8 +12,8 @@ from typing import TYPE_CHECKING, Any, Final
 from urllib.parse import urlsplit
 
 from tests.faults.client import Client
-from tests.faults.upstream import End, Exchange, Gone, Reset, Send, Upstream
-from tests.faults.wire import GOOD
+from tests.faults.upstream import Deaf, End, Exchange, Gone, HalfClose, Head, Reset, Send, Step, Taken, Upstream
+from tests.faults.wire import GOOD, error
 from tests.server.transport.raw_server import until
 from tests.support.judge import UPSTREAM_KEY, Seen
 from tests.support.proxy import running_proxy
@@ -24,16 +24,36 @@ if TYPE_CHECKING:
 
 from svir_proxy.settings import Settings
 
-SHORT: Final = 0.15
+SHORT: Final = 0.1
 """Seconds of a time limit that a stall is to run into. Only stalls are asked of a backend that has it."""
+_LATER: Final = 0.5
+"""The same where something must have come before the stall: longer than a busy machine holds a process up."""
 _LONG: Final = 600
 
 TIMEOUTS: Final[dict[str, dict[str, float]]] = {
     "patient": {"first_output": _LONG, "idle": _LONG},
     "first": {"first_output": SHORT, "idle": _LONG},
+    "later": {"first_output": _LATER, "idle": _LONG},
     "idle": {"first_output": _LONG, "idle": SHORT},
 }
 """Backends that are all the scripted upstream, and how long each may be silent."""
+_TOO_LONG: Final = error("413 Content Too Large", "The prompt has too many words.")
+_GREETINGS: Final[dict[str, tuple[Step, ...]]] = {
+    "resets": (Reset(),),
+    "closes": (End(),),
+    "https to plain": (Send(b"HTTP/1.1 400 Bad Request\r\n\r\n"), End()),
+    "https to silence": (Gone(),),
+    "answers early": (Head(), Send(_TOO_LONG), Deaf()),
+    "answers early and closes": (Head(), Send(_TOO_LONG), Taken(), End()),
+    "answers early and well": (Head(), Send(GOOD[False]), Deaf()),
+    "takes no more": (Head(), Deaf()),
+    "resets within the request": (Head(), Reset()),
+    "closes within the request": (Head(), End()),
+    "half-closes within the request": (Head(), HalfClose()),
+}
+"""Upstreams that read no request, or no more of it than its head."""
+_OTHERS: Final = {"https to silence": {"connect": SHORT}, "takes no more": {"first_output": SHORT}}
+"""How long those may be silent; the rest as long as any backend."""
 
 
 class Rig:
@@ -48,9 +68,10 @@ class Rig:
         self._tasks: set[asyncio.Task[Any]] = set()
 
     async def ask(self, client: Client, exchange: Exchange, model: str = "patient", **more: Any) -> Seen:
-        """Play *exchange*: *model* is the backend, *more* are fields of the request."""
+        """Play *exchange*: *model* is the backend, *more* are fields of the request, and ``words`` a prompt's length."""
         name = f"exchange {next(self._names)}"
-        body = {"model": model, "messages": [{"role": "user", "content": name}], "stream": exchange.streamed, **more}
+        text = name + " word" * more.pop("words", 0)
+        body = {"model": model, "messages": [{"role": "user", "content": text}], "stream": exchange.streamed, **more}
         if exchange.streamed:
             body["stream_options"] = {"include_usage": True}
         self.upstream.exchanges[name] = exchange
@@ -95,9 +116,7 @@ async def rig(context: ssl.SSLContext | None = None, *, models: int = 100, **sec
     *context*: what the TLS server shows; *models*: how many models a backend has beside the one of its name, called
     ``patient 0`` and so on, because what the proxy learns it learns of one model; *sections*: as in a settings file.
     """
-    resetting, closing = Upstream([Reset()]), Upstream([End()])
-    refusing_tls, silent_tls = Upstream([Send(b"HTTP/1.1 400 Bad Request\r\n\r\n"), End()]), Upstream([Gone()])
-    others = {"resets": resetting, "closes": closing, "https to plain": refusing_tls, "https to silence": silent_tls}
+    others = {name: Upstream(greeting) for name, greeting in _GREETINGS.items()}
     if context is not None:
         others["tls"] = Upstream(context=context)
     upstream = Upstream()
@@ -117,7 +136,8 @@ async def rig(context: ssl.SSLContext | None = None, *, models: int = 100, **sec
                 "base_url": url,
                 "api_key": UPSTREAM_KEY,
                 "models": {name: "m", **{f"{name} {number}": f"m{number}" for number in range(models)}},
-                "timeouts": {"connect": SHORT if name == "https to silence" else _LONG, **TIMEOUTS.get(name, {})},
+                "timeouts": TIMEOUTS.get(name, _OTHERS.get(name, {})),
+                "overrides": {"request": {"tool_choice": {"required": "ignored"}}},
                 "verify_tls": False,
             }
             for name, url in urls.items()

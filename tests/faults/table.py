@@ -51,7 +51,8 @@ class Fault:
         backend: Whom it asks: one of the rig's.
         connections: What the upstream must have accepted, see above.
         warm: A faultless request goes first, so that the fault meets a connection that was used before.
-        more: Fields of the request.
+        more: Fields of the request, see `Rig.ask`.
+        noted: What the header of changes must tell.
     """
 
     streamed: bool
@@ -60,6 +61,7 @@ class Fault:
     backend: str = "patient"
     connections: int = 2
     warm: bool = False
+    noted: str = ""
     more: dict[str, Any] = field(default_factory=dict)
 
 
@@ -137,6 +139,23 @@ def _connecting() -> Iterator[tuple[str, Fault]]:
     }.items():
         for streamed in (True, False):
             yield f"backend: {backend}", Fault(streamed, (), sees, backend, connections=1)
+
+
+def _early() -> Iterator[tuple[str, Fault]]:
+    """It does not wait for the end of a long request."""
+    more = {"words": 1_500_000}
+    too_long = Sees(0, "invalid_request", "too many words")
+    for backend, sees in {
+        "answers early": too_long,
+        "answers early and closes": too_long,
+        "answers early and well": _WHOLE,
+        "takes no more": _FIRST,
+        "resets within the request": _FAILED,
+        "closes within the request": _FAILED,
+        "half-closes within the request": _FAILED,
+    }.items():
+        for streamed in (True, False):
+            yield f"backend: {backend}", Fault(streamed, (), sees, backend, connections=1, more=more)
 
 
 def _whatever() -> Iterator[tuple[str, Fault]]:
@@ -397,8 +416,8 @@ def _minds() -> Iterator[tuple[str, Fault]]:
             "500": row(
                 no, (Send(error("500 X", "crashed")),), sees=Sees(0, "upstream_failed", "crashed"), connections=1
             ),
-            "stalls": row(no, (Gone(),), sees=_FIRST, backend="first"),
-            "stalls after the head": row(no, (Send(good[:200]), Gone()), sees=_FIRST, backend="first"),
+            "stalls": row(no, (Gone(),), sees=_FIRST, backend="later"),
+            "stalls after the head": row(no, (Send(good[:200]), Gone()), sees=_FIRST, backend="later"),
             "resets": row(no, (Reset(),), yes, sees=_WHOLE),  # not a byte on a reused connection
             "resets, twice": row(no, (Reset(),), (Reset(),), sees=_FAILED, connections=3),
             "closes, resets": row(no_and_close, (Reset(),), sees=_FAILED, connections=3),
@@ -415,9 +434,39 @@ def _minds() -> Iterator[tuple[str, Fault]]:
     yield "mind: no after words", row((*said, Send(chunk(late)), Gone()), sees=Sees(2, "unsupported_parameter"))
 
 
+def _demands() -> Iterator[tuple[str, Fault]]:
+    """A call is demanded, which the upstream does not see to: its words are held, and it is asked for the call."""
+    tool = {"type": "function", "function": {"name": "look", "parameters": {"type": "object"}}}
+    more = {"tools": [tool], "tool_choice": "required"}
+    for streamed, good in GOOD.items():
+        words, half = (Send(good),), good[: good.index(b" two")]
+        for name, again, connections, backend in (
+            ("words", words, 1, "patient"),
+            ("stalls", (Gone(),), 2, "later"),
+            ("stalls after the head", (Send(good[:200]), Gone()), 2, "later"),
+            ("half a head", (Send(good[:30]), Taken(), Reset()), 2, "patient"),
+            ("cut", (Send(half), Taken(), Reset()), 2, "patient"),
+            ("half-closed", (Send(half), HalfClose()), 2, "patient"),
+            ("no HTTP", (Send(b"\x00\r\n\r\n"), Gone()), 2, "patient"),
+            ("500", (Send(error("500 X", "crashed")),), 1, "patient"),
+        ):
+            noted = "required=unmet" if name == "words" else "required=repeat_failed:upstream_|stream_truncated"
+            yield (
+                f"demand: words, then {name}",
+                Fault(streamed, (words, again), _WHOLE, backend, connections, noted=noted, more=more),
+            )
+        resets = ((Reset(),), (Reset(),))
+        yield "demand: words, then resets", Fault(streamed, (words, *resets), _WHOLE, connections=3, more=more)
+        # what is held was never output, so that its failure has a status
+        yield "demand: cut", Fault(streamed, ((Send(half), Taken(), Reset()),), _CUT, more=more)
+        stalled = Sees(0, "upstream_timeout", r"timeouts\.idle") if streamed else _FIRST
+        backend = "idle" if streamed else "first"
+        yield "demand: stalls", Fault(streamed, ((Send(half), Gone()),), stalled, backend, more=more)
+
+
 def _table() -> dict[str, Fault]:
     table: dict[str, Fault] = {}
-    for rows in (_cuts, _connecting, _whatever, _streams, _documents, _reused, _minds):
+    for rows in (_cuts, _connecting, _whatever, _streams, _documents, _reused, _minds, _demands, _early):
         for name, fault in rows():
             key = f"{name} - {'stream' if fault.streamed else 'whole'}"
             assert key not in table, key

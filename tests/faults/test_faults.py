@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import ssl
 from typing import TYPE_CHECKING
 
@@ -55,6 +56,7 @@ async def _check(fault: Fault, ground: Rig) -> None:
             assert judge(Sees(), await ground.ask_well(client, streamed=True), streamed=True) == []
         seen = await ground.ask(client, exchange, fault.backend, **fault.more)
         assert judge(fault.sees, seen, streamed=fault.streamed) == []
+        assert re.search(fault.noted, seen.headers.get("x-svir-rewrites", ""))
         assert exchange.problems == []
         assert ground.upstream.strays == []
         assert len(exchange.reused) == len(fault.turns)

@@ -11,8 +11,8 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import fcntl
-import json
 import os
+import re
 import socket
 import stat
 import struct
@@ -31,6 +31,9 @@ if TYPE_CHECKING:
 
 _BYTES_RECEIVED: Final = 128
 """Where ``struct tcp_info`` has ``tcpi_bytes_received``, 64 bits."""
+
+
+_NAME: Final = re.compile(rb"exchange \d+")
 
 
 class Peer(raw_server.Peer):
@@ -238,10 +241,26 @@ class Gone:
         await peer.gone()
 
 
+@dataclass(frozen=True, slots=True)
+class Head:
+    """Read the head of a request, and none of its body that need not come with it."""
+
+    async def play(self, peer: Peer, exchange: Exchange) -> None:
+        await peer.head()
+
+
+@dataclass(frozen=True, slots=True)
+class Deaf:
+    """Read nothing until the proxy closes the connection."""
+
+    async def play(self, peer: Peer, exchange: Exchange) -> None:
+        await until(peer.is_left)
+
+
 class Upstream:
     """The server. *greeting*: what it does with a connection before it reads a request.
 
-    A request names its exchange in the text of its first message; `exchanges` has them by that name.
+    A request names its exchange in its text; `exchanges` has them by that name.
     """
 
     def __init__(self, greeting: Sequence[Step] = (), context: ssl.SSLContext | None = None) -> None:
@@ -300,8 +319,8 @@ class Upstream:
         line, _, rest = request.partition(b"\r\n")
         if line != b"POST /v1/chat/completions HTTP/1.1":
             return None
-        body = json.loads(rest.partition(b"\r\n\r\n")[2])
-        return self.exchanges.get(body["messages"][0]["content"])
+        named = _NAME.search(rest)
+        return self.exchanges.get(named[0].decode()) if named else None
 
     async def _answer(self, peer: Peer, request: bytes) -> None:
         exchange = self._exchange(request)
