@@ -260,8 +260,8 @@ class StreamNormalizer:
             raise _no_answer(b"".join(self._body), self._errors)
         else:
             words = self._begun.strip(_BLANKS)
-            if words and words not in (_BOM, _BOM[:1], _BOM[:2]):
-                raise _no_answer(words, self._errors)
+            if clean and words and words not in (_BOM, _BOM[:1], _BOM[:2]):
+                raise _no_answer(words, self._errors)  # broken off, it was the first field of a stream
             raise self._truncated(clean)
 
     def _end_document(self, clean: bool) -> None:

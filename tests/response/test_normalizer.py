@@ -140,6 +140,7 @@ FAILURES = {
 
 BROKEN = {
     "before anything": (b"", "before any of it"),
+    "in the name of the first field": (b"dat", "broke the connection before any of it"),
     "midway": (sse(A), "in the middle of it, without a finish reason"),
     "behind the finish": (sse(A, FINISH), "in the middle of it and without [DONE]"),
     "in an event": (sse(A) + b'data: {"choices": [{', "in the middle of it, without a finish reason"),
