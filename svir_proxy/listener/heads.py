@@ -8,8 +8,8 @@ from http import HTTPStatus
 from typing import Final, NamedTuple
 
 _UPGRADE: Final = re.compile(rb"^upgrade[ \t]*:[^\r\n]*\r\n", re.IGNORECASE | re.MULTILINE)
-_NAME: Final = re.compile(rb"[!#$%&'*+\-.^_`|~0-9A-Za-z]+")
 _STATUS_LINES: Final = {status.value: b"HTTP/1.1 %d %b" % (status, status.phrase.encode()) for status in HTTPStatus}
+_FRAMING: Final = frozenset({b"content-length", b"connection", b"transfer-encoding"})
 _WITHOUT_BODY: Final = frozenset({204, 304})
 
 
@@ -25,21 +25,26 @@ class ResponseHead(NamedTuple):
 
 
 def response_head(status: int, headers: Iterable[tuple[bytes, bytes]]) -> ResponseHead:
-    """Write a head; raises ValueError for a header that would be something else on the wire."""
-    lines = [_STATUS_LINES.get(status) or b"HTTP/1.1 %d " % status]
+    """Write a head of *headers*, whose names are in lower case as ASGI has them.
+
+    Raises ValueError for a header that would be something else on the wire.
+    """
+    parts = [_STATUS_LINES.get(status) or b"HTTP/1.1 %d " % status]
+    breaks = 0
     length: int | None = 0 if status in _WITHOUT_BODY else None
     closes = False
     for name, value in headers:
-        lines.append(name + b": " + value)
-        size = len(name)
-        if size == 14 and name.lower() == b"content-length":
-            length = int(value)
-        elif size == 10 and name.lower() == b"connection":
-            closes = b"close" in value.lower()
-        elif size == 17 and name.lower() == b"transfer-encoding":
-            raise ValueError("the server frames the body itself")
-    data = b"\r\n".join(lines)
-    if data.count(b"\n") != len(lines) - 1 or data.count(b"\r") != len(lines) - 1 or b"\0" in data:
+        parts += (b"\r\n", name, b": ", value)
+        breaks += 1
+        if name in _FRAMING:
+            if name == b"content-length":
+                length = int(value)
+            elif name == b"connection":
+                closes = b"close" in value.lower()
+            else:
+                raise ValueError("the server frames the body itself")
+    data = b"".join(parts)
+    if data.count(b"\n") != breaks or data.count(b"\r") != breaks or b"\0" in data:
         raise ValueError("a header of the response holds a line break or NUL")
     return ResponseHead(data, length, closes)
 

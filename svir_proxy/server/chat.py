@@ -7,6 +7,7 @@ import logging
 import os
 import re
 import time
+from collections.abc import Awaitable
 from dataclasses import replace
 from typing import Final
 
@@ -98,14 +99,10 @@ class Chat:
         client.release()
         await answer.end()
 
-    async def _run(self, exchange: Exchange, answer: Answer, log: RequestLog) -> ProxyError | None:
-        if not self._settings.logging.show_prompts:
-            return await exchange.run(answer)
-        transcript = Transcript(exchange.request, answer)
-        try:
-            return await exchange.run(transcript)
-        finally:
-            transcript.write(log.id)
+    def _run(self, exchange: Exchange, answer: Answer, log: RequestLog) -> Awaitable[ProxyError | None]:
+        if self._settings.logging.show_prompts:
+            return _run_and_tell(exchange, answer, log)
+        return exchange.run(answer)
 
     async def _whole(
         self, exchange: Exchange, client: ClientWatch, send: Send, headers: Headers, log: RequestLog
@@ -121,9 +118,19 @@ class Chat:
         await send_body(send, 200, answer.body(), headers)
 
 
+async def _run_and_tell(exchange: Exchange, answer: Answer, log: RequestLog) -> ProxyError | None:
+    transcript = Transcript(exchange.request, answer)
+    try:
+        return await exchange.run(transcript)
+    finally:
+        transcript.write(log.id)
+
+
 def check_media_type(scope: Scope) -> None:
     """Only JSON: what a browser may send without asking (text/plain, forms) is no request to a model."""
-    media = header(scope, b"content-type").partition(";")[0].strip().lower()
+    media = header(scope, b"content-type")
+    if media not in _JSON:
+        media = media.partition(";")[0].strip().lower()
     if media not in _JSON and not media.endswith("+json"):
         said = f"not {media!r}" if media else "and the request has none"
         raise ProxyError("unsupported_media_type", f"The content-type must be application/json, {said}.")

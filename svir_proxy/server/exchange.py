@@ -57,7 +57,13 @@ class Exchange:
         watch = Watch(answer, self._upstream.backend.timeouts)
         watch.start()
         try:
-            error, is_last = await self._try(answer, watch)
+            if self._rewritten.expectation is None:
+                error = await self._ask(self._rewritten.body, answer, watch)
+                if error is None:
+                    return None
+                is_last = answer.has_output
+            else:
+                error, is_last = await self._try(answer, watch)
             news = {} if error is None or is_last else learn_from(error, self._rewritten.body, self._profile)
             again = self._rewrite(news)
             if error is None or again is None or again.body == self._rewritten.body:

@@ -31,6 +31,7 @@ class Watch:
         self.loop = asyncio.get_running_loop()
         self._answer = answer
         self._timeouts = timeouts
+        self._shortest = min(timeouts.idle, timeouts.first_output)
         self._deadline = self.loop.time() + timeouts.first_output
         self._has_output = False
         self._paused_at: float | None = None
@@ -84,10 +85,12 @@ class Watch:
             if self._on_over is not None:
                 self._on_over(self.error())
             return
+        due = self._answer.tick(now)
         # No longer than the shorter limit, which may come to count from any moment on.
-        due = min(self._answer.tick(now), now + min(self._timeouts.idle, self._timeouts.first_output))
-        if self._paused_at is None:
-            due = min(due, self._deadline)
+        longest = now + self._shortest
+        due = min(due, longest)
+        if self._paused_at is None and due > self._deadline:
+            due = self._deadline
         self._timer = self.loop.call_at(max(due, now + 0.001), self._tick)
 
     def error(self) -> ProxyError:

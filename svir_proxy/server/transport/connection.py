@@ -92,7 +92,7 @@ class Connection(asyncio.Protocol):
     # for the transport
 
     async def exchange(
-        self, out: Outgoing, *, head_request: bool, read: float | None, write: float | None
+        self, out: Outgoing, *, head_request: bool = False, read: float | None = None, write: float | None = None
     ) -> UpstreamResponse:
         """Send a request and await the head of its response.
 
@@ -115,7 +115,10 @@ class Connection(asyncio.Protocol):
             else:
                 self.write(out.head + out.content)
                 self._sent = True
-            status, headers = await within(head, read, httpx.ReadTimeout, "the server sent no response in time")
+            if read is None:
+                status, headers = await head
+            else:
+                status, headers = await within(head, read, httpx.ReadTimeout, "the server sent no response in time")
         except BaseException:
             if self._body is body:  # else the response is whole, and the connection may be another request's by now
                 self._body = self._head = None

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     import ssl
 
     from svir_proxy.server.transport.connection import UpstreamResponse
-    from svir_proxy.server.transport.head import Origin, Outgoing, PostHead
+    from svir_proxy.server.transport.head import PostHead
 
 BODY: Final = "upstream_body"
 """The response extension that holds its `UpstreamBody`."""
@@ -67,38 +67,29 @@ class UpstreamTransport(httpx.AsyncBaseTransport):
 
         *connect* bounds connecting, in seconds; nothing else is bounded.
         """
-        return await self._exchange(head.origin, head.outgoing(content), connect)
+        out = head.outgoing(content)
+        if (kept := self._pool.take(head.origin)) is not None:
+            try:
+                return await kept.exchange(out)
+            except (httpx.ReadError, httpx.RemoteProtocolError):
+                if kept.heard:
+                    raise
+        return await (await self._pool.connect(head.origin, connect)).exchange(out)
 
     async def aclose(self) -> None:
         """Close all connections; responses that are being read end with ReadError."""
         await self._pool.close()
 
     async def _answer(self, request: httpx.Request) -> UpstreamResponse:
+        origin, out = origin_of(request.url), outgoing(request)
         timeout = request.extensions.get("timeout") or {}
-        return await self._exchange(
-            origin_of(request.url),
-            outgoing(request),
-            timeout.get("connect"),
-            head_request=request.method == "HEAD",
-            read=timeout.get("read"),
-            write=timeout.get("write"),
-        )
-
-    async def _exchange(
-        self,
-        origin: Origin,
-        out: Outgoing,
-        connect: float | None,
-        *,
-        head_request: bool = False,
-        read: float | None = None,
-        write: float | None = None,
-    ) -> UpstreamResponse:
+        read, write = timeout.get("read"), timeout.get("write")
+        head_request = request.method == "HEAD"
         if isinstance(out.content, bytes) and (kept := self._pool.take(origin)) is not None:
             try:
                 return await kept.exchange(out, head_request=head_request, read=read, write=write)
             except (httpx.ReadError, httpx.RemoteProtocolError):
                 if kept.heard:
                     raise
-        fresh = await self._pool.connect(origin, connect)
+        fresh = await self._pool.connect(origin, timeout.get("connect"))
         return await fresh.exchange(out, head_request=head_request, read=read, write=write)
