@@ -10,6 +10,7 @@ from typing import Any, Final, Self
 import orjson
 
 from svir_proxy.blobs import Blobs
+from svir_proxy.bulk import MOST_VALUES, has_too_many_values
 from svir_proxy.errors import ProxyError
 
 Body = Mapping[str, Any]
@@ -75,6 +76,8 @@ class ClientRequest:
     def from_json(cls, raw: bytes | bytearray, *, id: str, received: int) -> Self:  # noqa: A002 - the field's name
         """Read a body; raises ProxyError where no server could work with it."""
         small, blobs = Blobs.lift(raw)
+        if has_too_many_values(small):
+            raise ProxyError("request_too_large", f"The request body holds more than {MOST_VALUES} values.")
         try:
             body = orjson.loads(small)
         except orjson.JSONDecodeError as exc:

@@ -14,6 +14,7 @@ from typing import Any, Final
 
 import orjson
 
+from svir_proxy.bulk import has_too_many_values
 from svir_proxy.schema_check import mismatch
 
 _LANGUAGE: Final = string.ascii_letters + string.digits + "+-_"
@@ -49,6 +50,8 @@ class Expectation:
 def unfenced(text: str) -> str:
     """The JSON in *text* without what models put around it: a code fence, prose before it; else *text* as it is."""
     stripped = text.strip()
+    if has_too_many_values(stripped):
+        return text
     if _is_json(stripped):
         return stripped
     start = stripped.find("```")

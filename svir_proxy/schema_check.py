@@ -13,6 +13,8 @@ from typing import Any, Final
 
 import orjson
 
+from svir_proxy.bulk import has_too_many_values
+
 _UNCHECKED: Final = (
     "pattern", "patternProperties", "propertyNames", "uniqueItems", "unevaluatedProperties", "unevaluatedItems",
 )  # fmt: skip
@@ -73,6 +75,8 @@ class _Measure:
 
 def mismatch(text: str, schema: Mapping[str, Any]) -> str | None:
     """Why *text* is no JSON that matches *schema*; None where it is, or where that is more than can be told."""
+    if has_too_many_values(text):
+        return "the answer holds too many values"
     try:
         value = orjson.loads(text)
     except orjson.JSONDecodeError as exc:

@@ -12,13 +12,18 @@ from typing import Any, Final
 
 import orjson
 
+from svir_proxy.bulk import has_too_many_values
+
 _LIMIT: Final = 1 << 53
 """Integers beyond it are not the same number to every reader of JSON."""
+_TOO_MANY: Final = "the JSON holds too many values"
 _DECODER: Final = json.JSONDecoder(strict=False)
 
 
 def loads(data: bytes) -> Any:
-    """The JSON value in *data*; raises ValueError where it is none."""
+    """The JSON value in *data*; raises ValueError where it is none, or one that is far larger than its text."""
+    if has_too_many_values(data):
+        raise ValueError(_TOO_MANY)
     try:
         return orjson.loads(data)
     except orjson.JSONDecodeError:
@@ -27,6 +32,8 @@ def loads(data: bytes) -> Any:
 
 def loads_leniently(data: bytes) -> Any:
     """As `loads`, for text that orjson refuses; strings may hold lone surrogates. Raises ValueError."""
+    if has_too_many_values(data):
+        raise ValueError(_TOO_MANY)
     try:
         return json.loads(data.decode("utf-8", "replace"), strict=False)
     except RecursionError:

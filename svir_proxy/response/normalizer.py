@@ -12,6 +12,7 @@ from typing import Any, Final
 
 import orjson
 
+from svir_proxy.bulk import MOST_VALUES
 from svir_proxy.client_request import ClientRequest
 from svir_proxy.errors import ProxyError
 from svir_proxy.profiles.schema import Profile
@@ -190,8 +191,8 @@ class StreamNormalizer:
         parser = self._parser
         for name, payload in parser.feed(data):
             try:
-                chunk = orjson.loads(payload)
-            except orjson.JSONDecodeError:
+                chunk = orjson.loads(payload) if len(payload) < MOST_VALUES else loads(payload)
+            except ValueError:
                 self._read_odd(payload, name)
             else:
                 self._read(chunk, name)

@@ -9,6 +9,7 @@ from __future__ import annotations
 import re
 from typing import Any, Final
 
+from svir_proxy.bulk import has_too_many_values
 from svir_proxy.response.json_text import load_at
 
 DONE: Final = "[DONE]"
@@ -20,6 +21,8 @@ _MOST: Final = 20_000
 
 def read_payloads(data: bytes) -> list[Any]:
     """The JSON values in *data* in order, `DONE` itself where it stands; raises ValueError where there is more."""
+    if has_too_many_values(data):
+        raise ValueError("an event of too many values")
     text = data.decode("utf-8", "replace")
     payloads: list[Any] = []
     at = 0
