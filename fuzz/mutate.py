@@ -5,6 +5,7 @@ An input that a target does not stand is made smaller and kept.
 
 from __future__ import annotations
 
+import re
 import time
 import traceback
 from collections import Counter
@@ -12,10 +13,15 @@ from collections.abc import Callable, Iterator
 from hashlib import sha256
 from pathlib import Path
 from random import Random
+from typing import Final
 
 from fuzz.controls import SIZE
 from fuzz.inputs import broken_input
 from fuzz.targets import Target
+
+
+_RULE: Final = re.compile(r"[\w ]+: ([a-z]+(?:-[a-z]+)*): ")
+"""The oracle's rule at the head of what it says."""
 
 
 def mutate(target: Target, count: int, seed: int, findings: Path) -> int:
@@ -45,8 +51,10 @@ def attempt(target: Target, data: bytes, ended: Counter[str] | None = None) -> s
         word = target.check(data)
     except Exception as exc:  # noqa: BLE001 - whatever it is, it is a finding
         frames = [frame for frame in traceback.extract_tb(exc.__traceback__) if "site-packages" not in frame.filename]
-        rule = str(exc).partition("\n")[0].split(": ")[1:2] if isinstance(exc, AssertionError) else []
-        return " ".join((type(exc).__name__, *rule, f"{Path(frames[-1].filename).name}:{frames[-1].lineno}"))
+        rule = _RULE.match(str(exc)) if isinstance(exc, AssertionError) else None
+        return " ".join(
+            (type(exc).__name__, rule[1] if rule else "at", f"{Path(frames[-1].filename).name}:{frames[-1].lineno}")
+        )
     if ended is not None:
         ended[word] += 1
     return None

@@ -35,6 +35,9 @@ _BOM: Final = b"\xef\xbb\xbf"
 _BLANKS: Final = b" \t\r\n"
 _FIELDS: Final = (b"data", b"event", b"id", b"retry")
 _EXCERPT: Final = 200
+"""Characters of an answer that cannot be read, for the message."""
+_PAGE: Final = 8192
+"""Bytes of a page whose words are looked for, however it was cut."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -169,8 +172,9 @@ class StreamNormalizer:
         elif any(name.startswith(start) for name in _FIELDS):
             self._begun = data
         else:
-            self._body = [start]
+            self._body = []
             self._take = StreamNormalizer._grow_page
+            self._grow_page(start)
 
     def _grow_document(self, data: bytes) -> None:
         self._body.append(data)
@@ -181,8 +185,10 @@ class StreamNormalizer:
 
     def _grow_page(self, data: bytes) -> None:
         """Neither a stream nor JSON; a little of it is kept, for the message."""
-        if sum(map(len, self._body)) < 2 * _EXCERPT:
-            self._body.append(data[: 2 * _EXCERPT])
+        room = _PAGE - self._size
+        if room > 0:
+            self._body.append(data[:room])
+            self._size += len(data)
 
     # ----------------------------------------------------------------- a stream
 
