@@ -19,7 +19,6 @@ from fuzz.controls import SIZE
 from fuzz.inputs import broken_input
 from fuzz.targets import Target
 
-
 _RULE: Final = re.compile(r"[\w ]+: ([a-z]+(?:-[a-z]+)*): ")
 """The oracle's rule at the head of what it says."""
 
