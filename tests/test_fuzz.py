@@ -105,6 +105,11 @@ FAULTS: Final[dict[str, tuple[str, str, Any]]] = {
         lambda parser, size: 1 // (size % 7),
     ),
     "another model is asked": ("request", "svir_proxy.request.rewrites.model.with_values", lambda body, _: body),
+    "the client's body is changed": (
+        "request",
+        "svir_proxy.request.rewrites.model.with_values",
+        lambda body, values: body.update(values) or body,
+    ),
     "bytes are lost": (
         "http",
         "svir_proxy.server.transport.parser.ResponseParser.feed",
