@@ -21,7 +21,7 @@ from svir_proxy.server.catalog import Catalog
 from svir_proxy.server.client_watch import ClientWatch
 from svir_proxy.server.documents import inline_documents
 from svir_proxy.server.exchange import Exchange
-from svir_proxy.server.http import Headers, header, internal_error, read_body, send_body, stopped
+from svir_proxy.server.http import Headers, fields, header, internal_error, read_body, send_body, stopped
 from svir_proxy.server.learned import Learned
 from svir_proxy.server.remote_images import ImageFetcher, inline_images
 from svir_proxy.server.request_log import RequestLog
@@ -42,6 +42,8 @@ class Chat:
         self, settings: Settings, catalog: Catalog, learned: Learned, images: ImageFetcher, calls: CallMemory
     ) -> None:
         self._settings = settings
+        self._max_request_bytes = settings.server.max_request_bytes
+        self._show_prompts = settings.logging.show_prompts
         self._catalog = catalog
         self._learned = learned
         self._images = images
@@ -50,7 +52,7 @@ class Chat:
     async def __call__(self, scope: Scope, receive: Receive, send: Send, headers: Headers, log: RequestLog) -> None:
         """Answer one request; *headers* go with the answer, whatever it is."""
         check_media_type(scope)
-        raw = await read_body(scope, receive, self._settings.server.max_request_bytes)
+        raw = await read_body(scope, receive, self._max_request_bytes)
         request = ClientRequest.from_json(raw, id=os.urandom(12).hex(), received=int(time.time()))
         del raw
         log.model, log.stream = request.model, request.stream
@@ -100,7 +102,7 @@ class Chat:
         await answer.end()
 
     def _run(self, exchange: Exchange, answer: Answer, log: RequestLog) -> Awaitable[ProxyError | None]:
-        if self._settings.logging.show_prompts:
+        if self._show_prompts:
             return _run_and_tell(exchange, answer, log)
         return exchange.run(answer)
 
@@ -128,9 +130,10 @@ async def _run_and_tell(exchange: Exchange, answer: Answer, log: RequestLog) -> 
 
 def check_media_type(scope: Scope) -> None:
     """Only JSON: what a browser may send without asking (text/plain, forms) is no request to a model."""
-    media = header(scope, b"content-type")
-    if media not in _JSON:
-        media = media.partition(";")[0].strip().lower()
+    given = fields(scope)
+    if given.get(b"content-type") == b"application/json" and b"content-encoding" not in given:
+        return  # as all but a few say it
+    media = header(scope, b"content-type").partition(";")[0].strip().lower()
     if media not in _JSON and not media.endswith("+json"):
         said = f"not {media!r}" if media else "and the request has none"
         raise ProxyError("unsupported_media_type", f"The content-type must be application/json, {said}.")

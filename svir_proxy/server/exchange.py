@@ -156,7 +156,7 @@ class Exchange:
     async def _respond(self, body: Body, watch: Watch) -> UpstreamResponse:
         """Send *body* and await the head of the response, for as long as *watch* says; raises ProxyError."""
         interruption = Interruption()
-        watch.tell(lambda _: interruption.make())
+        watch.tell(interruption.make)
         try:
             return await self._upstream.chat(body, self._route.model, self.request.blobs)
         except asyncio.CancelledError:

@@ -8,16 +8,13 @@ they began, and what the old one holds is given back with the last of them.
 from __future__ import annotations
 
 import asyncio
-import logging
 from collections.abc import Callable
 from functools import partial
-from typing import Final, Generic, Protocol, TypeVar
+from typing import Generic, Protocol, TypeVar
 
 from starlette.types import ASGIApp, Receive, Scope, Send
 
 from svir_proxy.settings import Settings
-
-_LOGGER: Final = logging.getLogger("svir_proxy")
 
 
 class Generation(Protocol):
@@ -59,17 +56,13 @@ class Generations(Generic[G]):
             await self._live(receive, send)
 
     def reload(self, settings: Settings) -> None:
-        """Serve *settings* from the next request on; where they cannot be served, say why and change nothing.
+        """Serve *settings* from the next request on; raises where they cannot be served, and changes nothing.
 
         To be called in the loop, between startup and shutdown.
         """
         old = self._current
         assert old is not None
-        try:
-            self._begin(settings, old)
-        except Exception:
-            _LOGGER.exception("the configuration cannot be served; the old one stays")
-            return
+        self._begin(settings, old)
         old.retire(partial(self._give_back, old))
 
     def _begin(self, settings: Settings, before: G | None) -> None:

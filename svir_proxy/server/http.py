@@ -19,17 +19,22 @@ class ClientGone(Exception):  # noqa: N818 - what happened, not a fault
 
 def header(scope: Scope, name: bytes) -> str:
     """The first header *name* (lower case) of a request, ``""`` where there is none."""
-    fields: dict[bytes, bytes] | None = scope.get("svir.fields")
-    if fields is None:
-        fields = scope["svir.fields"] = dict(reversed(scope["headers"]))
-    value = fields.get(name)
+    value = fields(scope).get(name)
     return "" if value is None else value.decode("latin-1")
+
+
+def fields(scope: Scope) -> dict[bytes, bytes]:
+    """The headers of a request by name, the first of each."""
+    known: dict[bytes, bytes] | None = scope.get("svir.fields")
+    if known is None:
+        known = scope["svir.fields"] = dict(reversed(scope["headers"]))
+    return known
 
 
 async def read_body(scope: Scope, receive: Receive, limit: int) -> bytes | bytearray:
     """The whole body of a request; raises ProxyError past *limit* bytes, ClientGone when the client leaves."""
-    declared = header(scope, b"content-length")
-    if declared.isdecimal() and int(declared[:20]) > limit:
+    declared = fields(scope).get(b"content-length", b"")
+    if declared.isdigit() and int(declared[:20]) > limit:
         raise _too_large(limit)
     message = await receive()
     if message["type"] == "http.disconnect":

@@ -19,7 +19,7 @@ class Interruption:
         self.made = False
         """Whether the task was interrupted for this reason."""
 
-    def make(self) -> None:
+    def make(self, _reason: object = None) -> None:
         """Interrupt the task, once."""
         if not self.made:
             self.made = True

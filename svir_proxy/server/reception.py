@@ -119,7 +119,8 @@ class Reception:
         self._answer = answer
         self._watch = watch
         self._decoder = decoder
-        self._done: asyncio.Future[None] = watch.loop.create_future()
+        self._over = False
+        self._done: asyncio.Future[None] | None = None
         self._ended = False
         self._body: UpstreamBody | None = None
         self._pieces = 0
@@ -133,8 +134,10 @@ class Reception:
         self._answer.begin_source(self)
         try:
             body.attach(self)
-            self._watch.tell(self._fail)
-            await self._done
+            if not self._over:
+                self._done = self._watch.loop.create_future()
+                self._watch.tell(self._fail)
+                await self._done
         finally:
             self._watch.tell(None)
             self._answer.end_source()
@@ -216,14 +219,15 @@ class Reception:
             self._watch.output()
 
     def _fail(self, error: ProxyError) -> None:
-        if self._done.done():
+        if self._over:
             return
         self._answer.take(self._normalizer.fail(error))
         self._note_end()
 
     def _note_end(self) -> None:
         self.error = self._normalizer.error
-        if not self._done.done():
+        self._over = True
+        if self._done is not None and not self._done.done():
             self._done.set_result(None)
 
     def _release(self, body: UpstreamBody) -> None:
