@@ -57,7 +57,6 @@ class JsonFormatter(logging.Formatter):
 def set_up_logging(settings: LoggingSettings) -> None:
     """Send the proxy's logs, and uvicorn's, to stderr as *settings* say."""
     handler = _Stderr(sys.stderr)
-    handler.addFilter(_is_no_cancellation)
     handler.setFormatter(JsonFormatter() if settings.format == "json" else ConsoleFormatter())
     level = settings.level.upper()
     for name, least in (("svir_proxy", level), ("uvicorn", "WARNING")):
@@ -68,10 +67,17 @@ def set_up_logging(settings: LoggingSettings) -> None:
 
 
 class _Stderr(logging.StreamHandler[TextIO]):
-    """Writes to stderr, which is line-buffered: after a line there is nothing to flush."""
+    """Writes lines to stderr, each in one call: no lock has to keep them apart, and nothing is left to flush."""
 
-    def flush(self) -> None:
-        """Save the time."""
+    def handle(self, record: logging.LogRecord) -> bool:
+        """Write *record*, unless it is a cancellation."""
+        if record.exc_info and isinstance(record.exc_info[1], asyncio.CancelledError):
+            return False  # a second Ctrl+C ends uvicorn's own tasks too, which it reports as their fault
+        try:
+            self.stream.write(f"{self.format(record)}\n")
+        except Exception:  # noqa: BLE001 - whatever stderr is, a request must not fail for it
+            self.handleError(record)
+        return True
 
 
 _IN_THE_MESSAGE: Final = frozenset({"method", "path", "status"})
@@ -89,14 +95,10 @@ def _moment(second: int) -> str:
     return time.strftime("%Y-%m-%dT%H:%M:%S", time.gmtime(second))
 
 
-def _is_no_cancellation(record: logging.LogRecord) -> bool:
-    """A second Ctrl+C ends uvicorn's own tasks too, which it reports as their fault."""
-    return not (record.exc_info and isinstance(record.exc_info[1], asyncio.CancelledError))
-
-
 def _quoted(value: object) -> str:
     text = str(value)
-    return text if text and " " not in text and text.isprintable() else repr(text)
+    # Letters and digits, as most are, need no second look.
+    return text if text.isalnum() or (text and " " not in text and text.isprintable()) else repr(text)
 
 
 def _printable(text: str) -> str:
