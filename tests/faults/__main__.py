@@ -36,7 +36,7 @@ def main() -> int:
         "what clients saw": dict(report.outcomes.most_common()),
         "repeated on a new connection": report.repeated,
         "upstream connections": report.connections,
-        "MiB before and after": [round(value, 1) for value in report.memory],
+        "MiB at first and after each quarter": [round(value, 1) for value in report.memory],
         "objects of the proxy before and after": report.objects,
         "findings": len(report.findings),
     }

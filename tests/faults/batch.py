@@ -332,8 +332,8 @@ class Report:
     repeated: int = 0
     """Requests that the proxy sent again over a new connection, because a used one had ended without a word."""
     connections: int = 0
-    memory: tuple[float, float] = (0.0, 0.0)
-    """MiB that the process (proxy, upstream and client) held before and after."""
+    memory: list[float] = field(default_factory=list)
+    """MiB that the process (proxy, upstream and client) held at first and after each quarter."""
     objects: tuple[int, int] = (0, 0)
     """Objects of the proxy's own classes before and after."""
 
@@ -355,7 +355,8 @@ async def run(count: int, seed: int, workers: int = 16, only: int | None = None)
         if ground.upstream.strays:
             report.findings.append(f"{len(ground.upstream.strays)} requests of nobody: {ground.upstream.strays[0]!r}")
         after = _held()
-        report.memory, report.objects = (before[0], after[0]), (before[1], after[1])
+        report.memory = [before[0], *report.memory, after[0]]
+        report.objects = (before[1], after[1])
     return report
 
 
@@ -374,6 +375,8 @@ async def _work(ground: Rig, numbers: Iterator[int], report: Report) -> None:
                 made = plan(f"{report.seed}/{number}")
                 problems = await _try(ground, client, made, number, report)
                 report.findings += [f"{number} ({made.fault}): {problem}" for problem in problems]
+                if number and number % max(report.count // 4, 1) == 0:
+                    report.memory.append(_held()[0])
                 number = next(numbers, None)
                 if problems:
                     break  # the next one has a client of its own
@@ -394,9 +397,7 @@ async def _try(ground: Rig, client: Client, made: Plan, number: int, report: Rep
     problems = judge(_WHOLE if repeated else made.sees, seen, streamed=made.streamed)
     if problems and made.backend == "idle":
         problems = _hasty(made, seen) and problems
-    if arrived != faulty + 1 + repeated and not (
-        made.backend == "first" and arrived == 1
-    ):  # too late to be asked again
+    if arrived != faulty + 1 + repeated and not (made.backend == "first" and arrived <= faulty):  # late from the start
         problems.append(f"asked {arrived} times")
     if made.backend == "patient":
         problems += exchange.problems
