@@ -258,7 +258,7 @@ class ChunkReader:
         fingerprint, tier = chunk.get("system_fingerprint"), chunk.get("service_tier")
         self._sink(
             Identified(
-                identity if _is_name(identity) else made_up_id(request),
+                identity if _is_name(identity) else _made_up_id(request),
                 safe_integer(created) or request.received,
                 model if _is_name(model) else request.model or "unknown",
                 fingerprint if _is_name(fingerprint) else None,
@@ -267,8 +267,12 @@ class ChunkReader:
         )
 
 
-def made_up_id(request: ClientRequest) -> str:
-    """An answer's id where the server gave none."""
+def made_up_identity(request: ClientRequest) -> Identified:
+    """An answer's identity where the server gave none."""
+    return Identified(_made_up_id(request), request.received, request.model or "unknown")
+
+
+def _made_up_id(request: ClientRequest) -> str:
     return f"chatcmpl-{request.id}"
 
 

@@ -6,7 +6,7 @@ from typing import Any
 
 from svir_proxy.client_request import ClientRequest
 from svir_proxy.errors import ProxyError
-from svir_proxy.response.chunk_reader import made_up_id
+from svir_proxy.response.chunk_reader import made_up_identity
 from svir_proxy.response.events import (
     ArgumentsDelta,
     ContentDelta,
@@ -27,8 +27,14 @@ from svir_proxy.response.logprobs import joined_logprobs
 class CompletionFolder:
     """Gathers one answer; `completion` once the answer has ended, `error` when it failed."""
 
+    __slots__ = (
+        *("_calls", "_content", "_extras", "_identity", "_logprobs", "_reason", "_reasoning", "_refusal", "_request"),
+        *("_usage", "error"),
+    )
+
     def __init__(self, request: ClientRequest) -> None:
-        self._identity = Identified(made_up_id(request), request.received, request.model or "unknown")
+        self._request = request
+        self._identity: Identified | None = None
         self._content: list[str] = []
         self._reasoning: list[str] = []
         self._refusal: list[str] = []
@@ -41,35 +47,32 @@ class CompletionFolder:
 
     def feed(self, event: Event) -> None:
         """Take the next event."""
-        match event:
-            case ContentDelta(text):
-                self._content.append(text)
-            case ReasoningDelta(text):
-                self._reasoning.append(text)
-            case RefusalDelta(text):
-                self._refusal.append(text)
-            case ToolCallStarted():
-                self._calls.append((event, []))
-            case ArgumentsDelta(index, text):
-                self._calls[index][1].append(text)
-            case LogprobsReported():
-                self._logprobs.append(event)
-            case ExtrasReported(values):
-                self._extras |= values
-            case Identified():
-                self._identity = event
-            case Finished(reason):
-                self._reason = reason
-            case UsageReported(usage):
-                self._usage = usage
-            case Failed(error):
-                self.error = error
-            case _:
-                pass
+        if isinstance(event, ContentDelta):
+            self._content.append(event.text)
+        elif isinstance(event, ReasoningDelta):
+            self._reasoning.append(event.text)
+        elif isinstance(event, ArgumentsDelta):
+            self._calls[event.index][1].append(event.text)
+        elif isinstance(event, ToolCallStarted):
+            self._calls.append((event, []))
+        elif isinstance(event, Identified):
+            self._identity = event
+        elif isinstance(event, Finished):
+            self._reason = event.reason
+        elif isinstance(event, UsageReported):
+            self._usage = event.usage
+        elif isinstance(event, RefusalDelta):
+            self._refusal.append(event.text)
+        elif isinstance(event, LogprobsReported):
+            self._logprobs.append(event)
+        elif isinstance(event, ExtrasReported):
+            self._extras |= event.values
+        elif isinstance(event, Failed):
+            self.error = event.error
 
     def completion(self) -> dict[str, Any]:
         """The answer as a ``chat.completion`` object."""
-        identity = self._identity
+        identity = self._identity or made_up_identity(self._request)
         logprobs = joined_logprobs(self._logprobs) if self._logprobs else None
         answer: dict[str, Any] = {
             "id": identity.id,

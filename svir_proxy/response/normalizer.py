@@ -161,7 +161,7 @@ class StreamNormalizer:
         if not start:
             self._begun = _BOM  # blanks say nothing, and what follows them is no byte order mark
         elif start[0] in b"{[":
-            self._body = []
+            self._body: list[bytes] = []
             self._take = StreamNormalizer._grow_document
             self._grow_document(start)
         elif _is_field(start):

@@ -7,7 +7,7 @@ from typing import Any, Final
 import orjson
 
 from svir_proxy.client_request import ClientRequest
-from svir_proxy.response.chunk_reader import made_up_id
+from svir_proxy.response.chunk_reader import made_up_identity
 from svir_proxy.response.events import (
     ArgumentsDelta,
     ContentDelta,
@@ -33,6 +33,7 @@ _MAX_WAITING: Final = 2000
 """Tokens whose probabilities wait for the text they go with, where it is held back or never comes."""
 _MAX_EXTRAS: Final = 100
 """Keys outside of the protocol that wait for the next chunk."""
+_DELTA: Final = b'{"index":0,"delta":{'
 _TAIL: Final = b'},"logprobs":null,"finish_reason":null}]}\n\n'
 
 
@@ -43,25 +44,25 @@ class SSEWriter:
     nothing to a client. The identity that `open` finds is the whole stream's.
     """
 
-    __slots__ = ("_extras", "_frame", "_head", "_identity", "_logprobs", "_request", "_waiting")
+    __slots__ = ("_extras", "_head", "_identity", "_logprobs", "_request", "_waiting")
 
     def __init__(self, request: ClientRequest) -> None:
         self._request = request
-        self._identity = Identified(made_up_id(request), request.received, request.model or "unknown")
-        self._frame = b""  # a chunk up to its choices
+        self._identity: Identified | None = None
         self._head = b""  # a chunk up to the inside of its delta
-        self._logprobs: list[LogprobsReported] = []  # for the next chunk
+        self._logprobs: list[LogprobsReported] | None = None  # for the next chunk
         self._waiting = 0  # tokens in them
-        self._extras: dict[str, Any] = {}
+        self._extras: dict[str, Any] | None = None
 
     @property
     def is_open(self) -> bool:
         """Whether the stream has begun."""
-        return bool(self._frame)
+        return bool(self._head)
 
     def open(self) -> bytes:
         """The first chunk."""
-        identity = self._identity
+        identity = self._identity or made_up_identity(self._request)
+        self._identity = None  # it is in the head
         fields = {
             "id": identity.id,
             "object": "chat.completion.chunk",
@@ -72,24 +73,27 @@ class SSEWriter:
             fields["system_fingerprint"] = identity.system_fingerprint
         if identity.service_tier is not None:
             fields["service_tier"] = identity.service_tier
-        self._frame = b"data: " + dumps(fields)[:-1] + b',"choices":['
-        self._head = self._frame + b'{"index":0,"delta":{'
+        self._head = b"".join((b"data: ", dumps(fields)[:-1], b',"choices":[', _DELTA))
         return self._head + b'"role":"assistant","content":""' + _TAIL
 
     def write(self, event: Event) -> bytes:
         """The bytes for *event*."""
         # The pieces of text come first: they are all but a few of the events.
         if isinstance(event, ContentDelta):
-            return self._delta(b'"content":' + _string(event.text))
-        if isinstance(event, ReasoningDelta):
-            return self._delta(b'"reasoning_content":' + _string(event.text))
-        if isinstance(event, ArgumentsDelta):
-            piece = b'{"index":%d,"function":{"arguments":%b}}' % (event.index, _string(event.text))
-            return self._delta(b'"tool_calls":[' + piece + b"]")
-        return self._write_rare(event)
+            key = b'"content":'
+        elif isinstance(event, ReasoningDelta):
+            key = b'"reasoning_content":'
+        else:
+            return self._write_rare(event)
+        if self._logprobs is None and self._extras is None:
+            return b"".join((self._head, key, _string(event.text), _TAIL))
+        return self._delta(key + _string(event.text))
 
     def _write_rare(self, event: Event) -> bytes:
         match event:
+            case ArgumentsDelta(index, text):
+                piece = b'{"index":%d,"function":{"arguments":%b}}' % (index, _string(text))
+                return self._delta(b'"tool_calls":[' + piece + b"]")
             case ToolCallStarted(index, identity, name):
                 function = {"name": name, "arguments": ""}
                 call = {"index": index, "id": identity, "type": "function", "function": function}
@@ -97,19 +101,23 @@ class SSEWriter:
             case RefusalDelta(text):
                 return self._delta(b'"refusal":' + _string(text))
             case Identified():
-                if not self._frame:
+                if not self._head:
                     self._identity = event
             case LogprobsReported():
                 if self._waiting < _MAX_WAITING:
+                    if self._logprobs is None:
+                        self._logprobs = []
                     self._logprobs.append(event)
                     self._waiting += len(event.content or ()) + len(event.refusal or ())
             case ExtrasReported(values):
+                if self._extras is None:
+                    self._extras = {}
                 if len(self._extras) < _MAX_EXTRAS:
                     self._extras |= values
             case Finished(reason):
                 return self._choice(b"}", dumps(reason))
             case UsageReported(usage) if self._request.include_usage:
-                return self._frame + b'],"usage":' + dumps(usage) + b"}\n\n"
+                return self._head.removesuffix(_DELTA) + b'],"usage":' + dumps(usage) + b"}\n\n"
             case Failed(error):
                 return b"data: " + error.body() + b"\n\n"
             case Ended():
@@ -119,16 +127,16 @@ class SSEWriter:
         return b""
 
     def _delta(self, inside: bytes) -> bytes:
-        if not self._logprobs and not self._extras:
-            return self._head + inside + _TAIL
+        if self._logprobs is None and self._extras is None:
+            return b"".join((self._head, inside, _TAIL))
         return self._choice(inside + b"}", b"null")
 
     def _choice(self, rest_of_delta: bytes, reason: bytes) -> bytes:
         said = b"null"
-        if self._logprobs:
+        if self._logprobs is not None:
             said = dumps(joined_logprobs(self._logprobs))
-            self._logprobs, self._waiting = [], 0
-        extras, self._extras = self._extras, {}
+            self._logprobs, self._waiting = None, 0
+        extras, self._extras = self._extras, None
         tail = b',"svir":' + dumps(extras) if extras else b""
         return (
             self._head

@@ -11,20 +11,14 @@ from typing import Any, Final
 
 from svir_proxy.response.json_text import safe_integer
 
-_DETAILS: Final = {
-    "prompt_tokens_details": ("audio_tokens", "cached_tokens", "cache_write_tokens", "image_tokens", "text_tokens"),
-    "completion_tokens_details": (
-        "accepted_prediction_tokens",
-        "audio_tokens",
-        "reasoning_tokens",
-        "rejected_prediction_tokens",
-        "text_tokens",
-    ),
-}
-_INPUT_DETAILS: Final = {
-    "prompt_tokens_details": "input_tokens_details",
-    "completion_tokens_details": "output_tokens_details",
-}
+_PROMPT_DETAILS: Final = ("audio_tokens", "cached_tokens", "cache_write_tokens", "image_tokens", "text_tokens")
+_COMPLETION_DETAILS: Final = (
+    "accepted_prediction_tokens",
+    "audio_tokens",
+    "reasoning_tokens",
+    "rejected_prediction_tokens",
+    "text_tokens",
+)
 
 
 def read_usage(reported: Any) -> dict[str, Any] | None:
@@ -49,23 +43,26 @@ def read_usage(reported: Any) -> dict[str, Any] | None:
         "completion_tokens": completion,
         "total_tokens": prompt + completion,
     }
-    for key, names in _DETAILS.items():
-        details = reported.get(key) or reported.get(_INPUT_DETAILS[key])
-        kept = (
-            {name: n for name in names if (n := _count(details, name)) is not None} if isinstance(details, dict) else {}
-        )
-        if key == "completion_tokens_details":
-            reasoning = kept.get("reasoning_tokens", _count(reported, "reasoning_tokens"))
-            if reasoning is not None:
-                kept["reasoning_tokens"] = min(reasoning, completion)
+    details = reported.get("prompt_tokens_details") or reported.get("input_tokens_details")
+    if details and (kept := _kept(details, _PROMPT_DETAILS)):
+        usage["prompt_tokens_details"] = kept
+    details = reported.get("completion_tokens_details") or reported.get("output_tokens_details")
+    if details or "reasoning_tokens" in reported:
+        kept = _kept(details, _COMPLETION_DETAILS)
+        reasoning = kept.get("reasoning_tokens", _count(reported, "reasoning_tokens"))
+        if reasoning is not None:
+            kept["reasoning_tokens"] = min(reasoning, completion)
         if kept:
-            usage[key] = kept
+            usage["completion_tokens_details"] = kept
     return usage
 
 
-def _count(source: dict[str, Any], *names: str) -> int | None:
-    for name in names:
-        value = safe_integer(source.get(name))
-        if value is not None:
-            return value
-    return None
+def _kept(details: Any, names: tuple[str, ...]) -> dict[str, int]:
+    if not isinstance(details, dict):
+        return {}
+    return {name: n for name in names if (n := _count(details, name)) is not None}
+
+
+def _count(source: dict[str, Any], name: str, other_name: str = "") -> int | None:
+    value = safe_integer(source.get(name))
+    return safe_integer(source.get(other_name)) if value is None and other_name else value
