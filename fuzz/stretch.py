@@ -32,13 +32,15 @@ from svir_proxy.server.transport.limits import TransportLimits
 from svir_proxy.server.transport.parser import ResponseParser
 
 _SIZES: Final = (1 << 17, 1 << 20)
-"""Bytes of the two inputs that are compared; twice the second confirms."""
+"""Bytes of the two inputs that are compared."""
 _STEEPER: Final = 24.0
 """How many times longer eight times the input may take: 8 is linear, 64 quadratic."""
-_CONFIRMED: Final = 3.0
-"""How many times longer twice the input may take."""
+_CONFIRMED: Final = 9.0
+"""How many times longer four times the input may take, measured again where the collector's turns no longer show."""
 _SHORTEST: Final = 0.02
 """Seconds below which the clock says nothing."""
+_LONG: Final = 0.5
+"""Seconds that need no longer input to be sure of."""
 _READ: Final = 1 << 10
 """Bytes of one read of the socket."""
 _MARKS: Final = [
@@ -65,13 +67,14 @@ def stretch(name: str, count: int, seed: int, findings: Path) -> int:
         small, large = (_seconds(run, controls, grown(size)) for size in _SIZES)
         if large < max(_SHORTEST, _STEEPER * small):
             continue
-        large, largest = (_seconds(run, controls, grown(_SIZES[1] * times)) for times in (1, 2))
+        size = _SIZES[1] * (1 if large > _LONG else 2)
+        large, largest = (_seconds(run, controls, grown(size * times)) for times in (1, 4))
         if largest < _CONFIRMED * large:
             continue
         found += 1
         findings.mkdir(parents=True, exist_ok=True)
         (findings / f"steep-{seed}-{number}").write_bytes(controls + grown(1 << 14))
-        print(f"shape {number}: {large:.2f} s, twice the bytes: {largest:.2f} s; {what}", flush=True)
+        print(f"shape {number}: {large:.2f} s, four times the bytes: {largest:.2f} s; {what}", flush=True)
     seconds = time.monotonic() - began
     print(f"{count} shapes, {seconds:.0f} s, {found} steeper than linear")
     return found
