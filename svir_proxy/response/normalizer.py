@@ -22,6 +22,7 @@ from svir_proxy.response.extras import read_extras
 from svir_proxy.response.json_text import loads, loads_leniently
 from svir_proxy.response.lifecycle import OVER, Lifecycle, State
 from svir_proxy.response.payloads import DONE, read_payloads
+from svir_proxy.response.plain_answer import read_plain
 from svir_proxy.response.sse import SSEParser
 from svir_proxy.response.stages.cumulative import Cumulative
 from svir_proxy.response.stages.finish import Finish
@@ -62,7 +63,7 @@ class StreamNormalizer:
 
     __slots__ = (
         *("_begun", "_body", "_body_ended", "_calls", "_errors", "_extras", "_finish", "_head", "_lifecycle"),
-        *("_limits", "_parser", "_reader", "_size", "_take"),
+        *("_limits", "_may_be_plain", "_parser", "_reader", "_size", "_take"),
     )
 
     def __init__(
@@ -77,6 +78,8 @@ class StreamNormalizer:
         self._limits = limits
         self._errors = errors or ErrorReader(request, profile.errors)
         self._extras = extras
+        preopened = profile.response.reasoning == "think_tags_preopened"
+        self._may_be_plain = not (request.tool_names or extras or preopened)
         self._lifecycle = Lifecycle()
         texts = self._lifecycle.feed
         demand = request.tool_choice if request.tool_choice in ("required", "named") and request.tool_names else None
@@ -280,6 +283,10 @@ class StreamNormalizer:
             if clean:
                 raise unreadable(f"the body is no JSON: {self._excerpt(body)}") from None
             raise self._truncated(clean) from None
+        if self._may_be_plain and (events := read_plain(answer, self._reader)):
+            for event in events:
+                self._lifecycle.feed(event)
+            return
         self._read(answer)
         if self._lifecycle.state in OVER:
             return

@@ -50,6 +50,11 @@ _TEXT_ENDS: Final = (ReasoningDelta, RefusalDelta, ToolCallPiece, Ended, Failed)
 """What shows that the text before it was no unfinished marker."""
 
 
+def may_hold_marker(text: str) -> bool:
+    """Whether *text* has to be looked at for markers, or for the beginning of one."""
+    return "<" in text or "[" in text
+
+
 class ThinkTags:
     """Splits content at think markers; holds back no more than could still be one.
 
