@@ -42,7 +42,7 @@ async def test_what_was_found_is_right_now(name: str) -> None:
 
 @pytest.mark.parametrize("name", TARGETS)
 def test_recordings_are_taken(name: str) -> None:
-    seeds = [*TARGETS[name].seeds()][::5]
+    seeds = [*TARGETS[name].seeds()][:: 10 if name == "answer" else 5]
     assert len(seeds) >= 3
     assert {data[:20]: where for data in seeds if (where := attempt(TARGETS[name], data))} == {}
 

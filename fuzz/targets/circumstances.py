@@ -57,18 +57,22 @@ REQUESTS: Final = [ClientRequest.from_body(body, id="req-1", received=1_790_000_
 
 def position_of_profile(case: Case) -> int:
     """Where the case's profile stands in `PROFILES`."""
-    profile = profile_of(case)
-    return next(at for at, known in enumerate(PROFILES) if known == profile)
+    key = (case.profile, json.dumps(case.overrides))
+    if key not in _FOUND:
+        profile = profile_of(case)
+        _FOUND[key] = next(at for at, known in enumerate(PROFILES) if known == profile)
+    return _FOUND[key]
 
 
 def position_of_request(case: Case) -> int:
     """Where a request like the case's stands in `REQUESTS`; 0 where the proxy refuses it."""
     request = request_of(case)
-    if request is None:
-        return 0
-    shape = (request.stream, request.include_usage, request.tool_names, request.tool_choice, request.named_tool)
-    return next(
-        at
-        for at, known in enumerate(REQUESTS)
-        if (known.stream, known.include_usage, known.tool_names, known.tool_choice, known.named_tool) == shape
-    )
+    return 0 if request is None else _POSITIONS[_shape(request)]
+
+
+def _shape(request: ClientRequest) -> tuple[Any, ...]:
+    return request.stream, request.include_usage, request.tool_names, request.tool_choice, request.named_tool
+
+
+_FOUND: Final[dict[tuple[str, str], int]] = {}
+_POSITIONS: Final = {_shape(request): at for at, request in reversed(list(enumerate(REQUESTS)))}
