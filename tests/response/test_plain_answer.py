@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from copy import deepcopy
 from typing import TYPE_CHECKING, Any
 from unittest import mock
 
@@ -97,7 +98,7 @@ def answers(draw: st.DrawFn) -> dict[str, Any]:
         where = draw(st.sampled_from(list(places)))
         key = draw(st.sampled_from(KEYS[where].split()))
         if draw(st.booleans()):
-            places[where][key] = draw(ODD)
+            places[where][key] = deepcopy(draw(ODD))
         else:
             places[where].pop(key, None)
     if draw(st.booleans()) and isinstance(answer.get("choices"), list):
