@@ -1,15 +1,16 @@
 """A whole answer with nothing odd about it, read in one look.
 
-Text, a finish reason in OpenAI's words, and counts: no stage would change anything in it, so it passes by them all.
+Text, reasoning under a key, a finish reason in OpenAI's words, and counts: no stage would change anything in it, so it
+passes by them all.
 Whatever is or may be otherwise is left to them; what is read here, they would read the same.
 """
 
 from __future__ import annotations
 
-from typing import Any, Final
+from typing import Any, Final, TypeGuard
 
 from svir_proxy.response.chunk_reader import ChunkReader
-from svir_proxy.response.events import ContentDelta, Ended, Event, Finished, UsageReported
+from svir_proxy.response.events import ContentDelta, Ended, Event, Finished, ReasoningDelta, UsageReported
 from svir_proxy.response.json_text import has_surrogates
 from svir_proxy.response.stages.think_tags import may_hold_marker
 from svir_proxy.response.usage import read_usage
@@ -18,9 +19,9 @@ _REASONS: Final = ("stop", "length")
 _TELLING: Final = frozenset({"error", "x_groq", "prompt_filter_results", "prompt_annotations"})
 """What is looked into beside the choices and the counts."""
 _CHOICE: Final = frozenset({"index", "message", "finish_reason", "logprobs", "stop_reason", "token_ids"})
-_EMPTY: Final = ("refusal", "tool_calls", "function_call", "reasoning_content", "reasoning")
-_MESSAGE: Final = frozenset({"role", "content", "annotations", "audio", *_EMPTY})
-"""What a choice and a message may hold beside what is read: what nobody reads, or keys that say nothing."""
+_EMPTY: Final = ("refusal", "tool_calls", "function_call")
+_MESSAGE: Final = frozenset({"role", "content", "reasoning_content", "reasoning", "annotations", "audio", *_EMPTY})
+"""What a choice and a message may hold: what is read, what nobody reads, and keys that must say nothing."""
 
 
 def read_plain(answer: Any, reader: ChunkReader) -> list[Event] | None:
@@ -38,16 +39,22 @@ def read_plain(answer: Any, reader: ChunkReader) -> list[Event] | None:
     message, reason = choice.get("message"), choice.get("finish_reason")
     if type(message) is not dict or not message.keys() <= _MESSAGE or reason not in _REASONS:
         return None
-    content = message.get("content")
-    if type(content) is not str or not content or may_hold_marker(content):
-        return None
     for key in _EMPTY:
         if message.get(key):
             return None
-    if not content.isascii() and has_surrogates(content):
+    content = message.get("content")
+    reasoning = message.get("reasoning_content") or message.get("reasoning")
+    if not _is_text(content) or (not _is_text(reasoning) if reasoning else may_hold_marker(content)):
         return None
-    events: list[Event] = [reader.identity(answer), ContentDelta(content), Finished(reason)]
+    events: list[Event] = [reader.identity(answer)]
+    if reasoning:
+        events.append(ReasoningDelta(reasoning))
+    events += (ContentDelta(content), Finished(reason))
     if usage := read_usage(answer.get("usage")):
         events.append(UsageReported(usage))
     events.append(Ended())
     return events
+
+
+def _is_text(value: Any) -> TypeGuard[str]:
+    return type(value) is str and value != "" and (value.isascii() or not has_surrogates(value))
