@@ -32,9 +32,8 @@ def cover(name: str, folder: Path, seconds: int, more: Sequence[str] = ()) -> No
     corpus, found = folder / name, folder / "found" / name
     corpus.mkdir(parents=True, exist_ok=True)
     found.mkdir(parents=True, exist_ok=True)
-    if not any(corpus.iterdir()):
-        for number, data in enumerate(seeds):
-            (corpus / f"seed-{number:04}").write_bytes(data)
+    for number, data in enumerate(seeds):
+        (corpus / f"seed-{number:04}").write_bytes(data)
 
     def mutated(data: bytes, longest: int, seed: int) -> bytes:
         """Half of the inputs are broken as streams and JSON, half as bytes, by libFuzzer's own means."""

@@ -21,7 +21,7 @@ from typing import Any, Final, Self
 import httpx
 
 from fuzz.controls import Controls, chosen
-from fuzz.targets.circumstances import PROFILES, REQUESTS, position_of_profile, position_of_request
+from fuzz.targets.circumstances import PROFILES, REQUESTS, numbers, position_of_profile, position_of_request
 from fuzz.targets.http import framed
 from tests.support.cases import Case, load_cases
 from tests.support.core import AS_THE_MODEL_WROTE_THEM
@@ -125,7 +125,7 @@ def _controls(random: Random, case: Case, profiles: list[int] | None) -> bytes:
         request = random.randrange(len(REQUESTS))
     if profiles and profile not in profiles:
         profile = random.choice(profiles)
-    return chosen(profile, *(divmod(request, 256) if len(REQUESTS) > 1 << 8 else (request,)))
+    return chosen(profile, *numbers(request))
 
 
 async def exchange(count: int, seed: int, findings: Path) -> int:

@@ -5,11 +5,18 @@ from __future__ import annotations
 import json
 from collections.abc import Iterator, Sequence
 from random import Random
-from typing import Final
+from typing import Any, Final
 
 from fuzz.controls import Controls, chosen
 from fuzz.reference import plain_text
-from fuzz.targets.circumstances import PROFILES, REQUESTS, position_of_profile, position_of_request
+from fuzz.targets.circumstances import (
+    PROFILES,
+    REQUESTS,
+    numbers,
+    position_of_profile,
+    position_of_request,
+    position_of_tools,
+)
 from svir_proxy.client_request import ClientRequest
 from svir_proxy.errors import ProxyError
 from svir_proxy.profiles.schema import Profile
@@ -20,6 +27,7 @@ from svir_proxy.response.json_text import dumps
 from svir_proxy.response.normalizer import Limits
 from svir_proxy.server.answer import Source
 from svir_proxy.server.held_answer import HeldAnswer
+from tests.response.stages.text_calls import test_channel_forms, test_json_forms, test_python_forms, test_tagged_forms
 from tests.support.cases import load_cases
 from tests.support.core import normalize, violations, written
 from tests.support.mutations import cut_up
@@ -27,6 +35,9 @@ from tests.support.mutations import cut_up
 _LIMITS: Final = [Limits(), Limits(), Limits(), Limits(event_bytes=2000, answer_bytes=2000, held_characters=100)]
 
 
+_FORMS: Final = (test_channel_forms, test_json_forms, test_python_forms, test_tagged_forms)
+_EVENT: Final = b'data: {"choices":[{"index":0,"delta":{"content":%b}}]}\n\n'
+_END: Final = b'data: {"choices":[{"index":0,"delta":{},"finish_reason":"stop"}]}\n\ndata: [DONE]\n\n'
 _USUAL: Final = PROFILES[0].response.reasoning
 """How the text of all but a few profiles is read: with the block of reasoning opened by the model, if at all."""
 
@@ -52,12 +63,21 @@ def check(data: bytes) -> str:
 
 
 def seeds() -> Iterator[bytes]:
-    """The recorded bodies, each with its own profile and a request like its own."""
+    """The recorded bodies, each with its own profile and a request like its own; then every form of a call as text."""
     for case in load_cases():
         if case.response["status"] == 200:
-            position = position_of_request(case)
-            ids = divmod(position, 256) if len(REQUESTS) > 1 << 8 else (position,)
-            yield chosen(position_of_profile(case), *ids, 1 if case.response.get("cut") else 0) + case.body
+            cut = 1 if case.response.get("cut") else 0
+            yield chosen(position_of_profile(case), *numbers(position_of_request(case)), cut) + case.body
+    forms = (form for module in _FORMS for form in (*(text for text, *_ in module.CALLS.values()), *_texts(module)))
+    for number, text in enumerate(forms):
+        pieces = (text[at : at + 9] for at in range(0, len(text), 9))
+        body = b"".join(_EVENT % json.dumps(piece).encode() for piece in pieces)
+        yield chosen(number % len(PROFILES), *numbers(position_of_tools())) + body + _END
+
+
+def _texts(module: Any) -> Iterator[str]:
+    """What looks like a call and is none."""
+    return (value if isinstance(value, str) else value[0] for value in module.TEXTS.values())
 
 
 def _accept(request: ClientRequest, events: list[Event]) -> None:

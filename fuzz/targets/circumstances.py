@@ -10,6 +10,7 @@ from svir_proxy.profiles.loader import builtin_names, load_profile
 from svir_proxy.profiles.schema import Profile
 from tests.support.cases import Case, load_cases
 from tests.support.core import profile_of, request_of
+from tests.support.text_calls import TOOLS
 
 _SAID: Final = {"model": "m", "messages": [{"role": "user", "content": "Hi"}]}
 _TOOLS: Final = [
@@ -18,6 +19,7 @@ _TOOLS: Final = [
         ("look", {"a": {"type": "string"}, "n": {"type": "integer"}, "deep": {"type": "object"}}),
         ("lookup", {}),
         ("get_weather", {"city": {"type": "string"}, "days": {"type": ["integer", "null"]}}),
+        *((name, schema["properties"]) for name, schema in TOOLS.items()),
     )
 ]
 _SCHEMA: Final = {"type": "object", "properties": {"a": {"type": "integer"}}, "required": ["a"]}
@@ -55,6 +57,11 @@ REQUESTS: Final = [ClientRequest.from_body(body, id="req-1", received=1_790_000_
 """Made-up ones in every shape, then the recorded cases', each once."""
 
 
+def numbers(position: int) -> tuple[int, ...]:
+    """The controls that pick the request at *position*."""
+    return divmod(position, 1 << 8) if len(REQUESTS) > 1 << 8 else (position,)
+
+
 def position_of_profile(case: Case) -> int:
     """Where the case's profile stands in `PROFILES`."""
     key = (case.profile, json.dumps(case.overrides))
@@ -62,6 +69,11 @@ def position_of_profile(case: Case) -> int:
         profile = profile_of(case)
         _FOUND[key] = next(at for at, known in enumerate(PROFILES) if known == profile)
     return _FOUND[key]
+
+
+def position_of_tools() -> int:
+    """Where a streamed request with tools stands that answers may call in text."""
+    return next(at for at, known in enumerate(REQUESTS) if known.stream and set(TOOLS) <= set(known.tool_names))
 
 
 def position_of_request(case: Case) -> int:

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from typing import Final
 
 from fuzz.controls import Controls, chosen
-from fuzz.targets.circumstances import PROFILES, REQUESTS, position_of_profile, position_of_request
+from fuzz.targets.circumstances import PROFILES, REQUESTS, numbers, position_of_profile, position_of_request
 from svir_proxy.errors import KINDS, ProxyError
 from svir_proxy.request import rewrite_request
 from svir_proxy.request.retry import apply_learned, learn_from
@@ -55,10 +55,8 @@ def seeds() -> Iterator[bytes]:
     for case in load_cases():
         status = case.response["status"]
         if status is not None and status >= 300:
-            at = position_of_request(case)
-            ids = divmod(at, 256) if len(REQUESTS) > 1 << 8 else (at,)
             known = _STATUSES.index(status) if status in _STATUSES else 0
-            yield chosen(position_of_profile(case), *ids, known) + case.body
+            yield chosen(position_of_profile(case), *numbers(position_of_request(case)), known) + case.body
 
 
 def _accept(error: ProxyError) -> None:

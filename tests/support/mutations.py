@@ -12,6 +12,8 @@ from typing import TYPE_CHECKING, Any, Final
 
 from hypothesis import strategies as st
 
+from svir_proxy.response.stages.text_calls.formats import CLOSERS, OPENINGS
+
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
     from random import Random
@@ -63,6 +65,7 @@ _TOKENS: Final = [
     b"data: {}\n\n" * 300,
     b":\n" * 300,
     b"x" * 5000,
+    *(json.dumps(marker)[1:-1].encode() for marker in (*OPENINGS, *CLOSERS)),
 ]
 """What has tripped a reader of such streams, or may."""
 
