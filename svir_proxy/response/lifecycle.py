@@ -37,6 +37,8 @@ class State(Enum):
     COMPLETE = "complete"
     FAILED = "failed"
 
+    __hash__ = object.__hash__  # an Enum's own hash is that of the name, in Python
+
 
 OVER: Final[Collection[State]] = (
     State.COMPLETE,
@@ -90,6 +92,12 @@ class Lifecycle:
             self._events = [event]  # type: ignore[list-item]  # no internal event is in the table
         else:
             self._events.append(event)  # type: ignore[arg-type]
+
+    def complete(self, events: list[Event]) -> None:
+        """Take all the events of a complete answer, in their order, where none came before."""
+        self.state = State.COMPLETE
+        self._next = TRANSITIONS[State.COMPLETE]
+        self._events = events
 
     def take(self) -> list[Event]:
         """The events since the last call."""

@@ -284,8 +284,7 @@ class StreamNormalizer:
                 raise unreadable(f"the body is no JSON: {self._excerpt(body)}") from None
             raise self._truncated(clean) from None
         if self._may_be_plain and (events := read_plain(answer, self._reader)):
-            for event in events:
-                self._lifecycle.feed(event)
+            self._lifecycle.complete(events)
             return
         self._read(answer)
         if self._lifecycle.state in OVER:

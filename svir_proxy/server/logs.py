@@ -27,7 +27,7 @@ class ConsoleFormatter(logging.Formatter):
         line = f"{_clock(int(record.created))} {record.levelname:<7} {_printable(record.getMessage().rstrip())}"
         for name, value in (getattr(record, "told", None) or {}).items():
             if name not in _IN_THE_MESSAGE:
-                line += f" {name}={_quoted(value)}"
+                line += f" {name}={_quoted(value) if isinstance(value, str) else value}"
         if not record.exc_info:
             return line
         traceback = self.formatException(record.exc_info).splitlines()
@@ -95,8 +95,7 @@ def _moment(second: int) -> str:
     return time.strftime("%Y-%m-%dT%H:%M:%S", time.gmtime(second))
 
 
-def _quoted(value: object) -> str:
-    text = str(value)
+def _quoted(text: str) -> str:
     # Letters and digits, as most are, need no second look.
     return text if text.isalnum() or (text and " " not in text and text.isprintable()) else repr(text)
 

@@ -42,7 +42,10 @@ class Watch:
 
     def start(self) -> None:
         """Watch from now on."""
-        self._tick()
+        if self._answer.gathers:
+            self._timer = self.loop.call_at(min(self._deadline, self.loop.time() + self._shortest), self._tick)
+        else:
+            self._tick()
 
     def tell(self, on_over: Callable[[ProxyError], None] | None) -> None:
         """Call *on_over* when a limit is over; at once where one is."""
@@ -85,10 +88,8 @@ class Watch:
             if self._on_over is not None:
                 self._on_over(self.error())
             return
-        due = self._answer.tick(now)
         # No longer than the shorter limit, which may come to count from any moment on.
-        longest = now + self._shortest
-        due = min(due, longest)
+        due = min(self._answer.tick(now), now + self._shortest)
         if self._paused_at is None and due > self._deadline:
             due = self._deadline
         self._timer = self.loop.call_at(max(due, now + 0.001), self._tick)

@@ -37,6 +37,7 @@ _WORDS: Final = {
     "blocklist": "content_filter",
     "spii": "content_filter",
 }
+_CONCERNS: Final = frozenset({Finished, FilterVerdict, UsageReported, Ended, ToolCallStarted})
 _STRENGTH: Final = {"stop": 0, "tool_calls": 1, "length": 2, "content_filter": 3}
 
 
@@ -68,7 +69,9 @@ class Finish:
 
     def feed(self, event: StageEvent) -> None:
         """Take the next event."""
-        if isinstance(event, Finished):
+        if type(event) not in _CONCERNS:
+            self._sink(event)
+        elif isinstance(event, Finished):
             self.seen = True
             self._take(canonical_reason(event.reason))
         elif isinstance(event, FilterVerdict):
@@ -82,10 +85,9 @@ class Finish:
             if self._usage is not None:
                 self._sink(self._usage)
             self._sink(event)
-        else:
-            if isinstance(event, ToolCallStarted):
-                self._calls = True
-                self._all_named = self._all_named and event.name == self._named_tool
+        elif isinstance(event, ToolCallStarted):
+            self._calls = True
+            self._all_named = self._all_named and event.name == self._named_tool
             self._sink(event)
 
     def _take(self, reason: str) -> None:
