@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING, Any, Final
 from tests.faults.client import Client, HttpError
 from tests.faults.judge import Sees, judge
 from tests.faults.rig import SHORT, rig
-from tests.faults.upstream import End, Exchange, Gone, HalfClose, Reset, Send, Shown, Step, Taken, Trickle
+from tests.faults.upstream import End, Exchange, Gone, HalfClose, Reset, Send, Shown, Spoilt, Step, Taken, Trickle
 from tests.faults.wire import CHUNKED, DOCUMENT, DONE, EVENTS, FINISH, GOOD, JSON, TEXT, dumps, error, head
 
 if TYPE_CHECKING:
@@ -258,7 +258,7 @@ def _more(rng: random.Random, streamed: bool) -> Plan:
     while not answer.framed:
         answer = _answer(rng, streamed=streamed)
     more = rng.choice((answer.data, GOOD[True], GOOD[False], b"\r\nx", b"x", b"0\r\n\r\n", rng.randbytes(20).strip()))
-    return Plan("more", streamed, ((Send(answer.data + more + b"x"), Gone()),), _WHOLE)
+    return Plan("more", streamed, ((Send(answer.data + more + b"x"), Spoilt()),), _WHOLE)
 
 
 def _status(rng: random.Random, streamed: bool) -> Plan:

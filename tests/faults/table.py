@@ -14,7 +14,7 @@ from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any, Final
 
 from tests.faults.judge import Sees
-from tests.faults.upstream import Begun, End, Flood, Gone, HalfClose, Reset, Send, Shown, Step, Taken, Trickle
+from tests.faults.upstream import Begun, End, Flood, Gone, HalfClose, Reset, Send, Shown, Spoilt, Step, Taken, Trickle
 from tests.faults.wire import (
     CHUNKED,
     DOCUMENT,
@@ -186,7 +186,7 @@ def _responses(good: bytes, *, streamed: bool) -> dict[str, tuple[Script, Sees, 
         "many 1xx": ((*(Send(interim), Taken()) * 100, Send(good)), _WHOLE, 1),
         "1xx without end": ((Send(interim), Flood(interim * 100)), _BAD, 2),
         "1xx, then the end": ((Send(interim), Taken(), End()), _FAILED, 2),
-        "1xx after the answer": ((Send(good), Taken(), Send(interim), Gone()), _WHOLE, 2),
+        "1xx after the answer": ((Send(good), Taken(), Send(interim), Spoilt()), _WHOLE, 2),
         "101": ((Send(head("Upgrade: x", "Connection: upgrade", status="101 X", media="")), Gone()), _BAD, 2),
         # heads
         "fields without end": ((Send(b"HTTP/1.1 200 OK\r\n"), Flood(b"x-field: " + b"v" * 1000 + b"\r\n")), _BAD, 2),
@@ -206,14 +206,14 @@ def _responses(good: bytes, *, streamed: bool) -> dict[str, tuple[Script, Sees, 
         "a negative length": ((Send(head("Content-Length: -5", media=media) + body), Gone()), _BAD, 2),
         "a length of words": ((Send(head("Content-Length: many", media=media) + body), Gone()), _BAD, 2),
         "an unknown coding": ((Send(head("Transfer-Encoding: gzip", media=media) + body), Gone()), _BAD, 2),
-        "one byte too many": ((Send(sized(body, media=media) + b"x"), Gone()), _WHOLE, 2),
+        "one byte too many": ((Send(sized(body, media=media) + b"x"), Spoilt()), _WHOLE, 2),
         # connections
-        "two responses at once": ((Send(good * 2), Gone()), _WHOLE, 2),
-        "an unasked response": ((Send(good), Taken(), Send(good), Gone()), _WHOLE, 2),
+        "two responses at once": ((Send(good * 2), Spoilt()), _WHOLE, 2),
+        "an unasked response": ((Send(good), Taken(), Send(good), Spoilt()), _WHOLE, 2),
         "closes when idle": ((Send(good), Taken(), End()), _WHOLE, 2),
         "half-closes when idle": ((Send(good), Taken(), HalfClose()), _WHOLE, 2),
         "resets when idle": ((Send(good), Taken(), Reset()), _WHOLE, 2),
-        "says close, and stays": ((Send(head("Connection: close", framing, media=media) + body), Gone()), _WHOLE, 2),
+        "says close, and stays": ((Send(head("Connection: close", framing, media=media) + body), Spoilt()), _WHOLE, 2),
         "HTTP/1.0": ((Send(head(version="1.0", media=media) + body), End()), _WHOLE, 2),
         "HTTP/1.0, kept": (
             (Send(head("Connection: keep-alive", framing, version="1.0", media=media) + body),), _WHOLE, 1,
@@ -303,11 +303,11 @@ def _streams() -> Iterator[tuple[str, Fault]]:
     yield "longer length, stalls", row(Send(longer + STREAM), Gone(), words=5, kind=None)
     yield "longer length, no [DONE]", row(Send(longer + until_done), Shown(5), End(), words=5, kind="stream_truncated")
     shorter = head(f"Content-Length: {len(STREAM) - 10}")
-    yield "shorter length", row(Send(shorter + STREAM), Gone(), words=5, kind=None)
+    yield "shorter length", row(Send(shorter + STREAM), Spoilt(), words=5, kind=None)
     to_two = len(ROLE + TEXT[0] + TEXT[1])
     yield (
         "much shorter length",
-        row(Send(head(f"Content-Length: {to_two + 20}") + STREAM), Gone(), words=2, kind="stream_truncated"),
+        row(Send(head(f"Content-Length: {to_two + 20}") + STREAM), Spoilt(), words=2, kind="stream_truncated"),
     )
     for name, bad in _BAD_CHUNKS.items():
         yield name, row(Send(_TWO), Shown(2), Send(bad), Gone(), words=2, kind="stream_truncated")
@@ -363,7 +363,7 @@ def _documents() -> Iterator[tuple[str, Fault]]:
     yield "longer length, stalls", row(Send(longer + DOCUMENT), Gone(), sees=_FIRST, backend="first")
     yield "longer length, cut", row(Send(longer + DOCUMENT[:-5]), Taken(), Reset(), sees=_CUT)
     shorter = head(f"Content-Length: {len(DOCUMENT) - 5}", media=JSON)
-    yield "shorter length", row(Send(shorter + DOCUMENT), Gone(), sees=_BAD)
+    yield "shorter length", row(Send(shorter + DOCUMENT), Spoilt(), sees=_BAD)
     yield "no length, cut", row(Send(head(media=JSON) + DOCUMENT[:-5]), End(), sees=_BAD)
     for name, bad in _BAD_CHUNKS.items():
         yield name, row(Send(JSON_HEAD + chunk(DOCUMENT[:50]) + bad), Gone(), sees=_CUT)

@@ -45,6 +45,8 @@ class Peer(raw_server.Peer):
         """Requests that arrived on this connection before the present one."""
         self.ended = False
         """Whether this end has said its last: what arrives afterwards is not read, as with any server."""
+        self.spoilt = False
+        """Whether a request that arrives is a fault of the proxy: the connection cannot be trusted any more."""
         self._sent = 0
         self._other: tuple[int, int] | None = None
 
@@ -242,6 +244,18 @@ class Gone:
 
 
 @dataclass(frozen=True, slots=True)
+class Spoilt:
+    """Wait as `Taken`; from now on no request may come.
+
+    `Gone` would not do after a whole answer: the proxy closes what it keeps unused, sooner or later.
+    """
+
+    async def play(self, peer: Peer, exchange: Exchange) -> None:
+        await until(peer.taken)
+        peer.spoilt = True
+
+
+@dataclass(frozen=True, slots=True)
 class Head:
     """Read the head of a request, and none of its body that need not come with it."""
 
@@ -330,6 +344,8 @@ class Upstream:
             return
         number = len(exchange.reused)
         exchange.reused.append(peer.served > 0)
+        if peer.spoilt:
+            exchange.problems.append("the request came on a connection that is spoilt")
         if number >= len(exchange.turns):
             exchange.problems.append(f"the request arrived {number + 1} times")
             peer.reset()
