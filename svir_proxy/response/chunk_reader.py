@@ -111,7 +111,7 @@ class ChunkReader:
     def _choice(self, chunk: dict[str, Any], choice: dict[str, Any]) -> None:
         if not self.answered:
             self.answered = True
-            self._sink(self.identity(chunk))
+            self._sink(identity(chunk, self._request))
         if choice.get("error"):
             raise self._errors.from_stream(choice)
         delta = choice.get("delta")
@@ -248,22 +248,22 @@ class ChunkReader:
             )
         )
 
-    def identity(self, chunk: dict[str, Any]) -> Identified:
-        """Who answers, by the first chunk with a choice, or by a whole answer."""
-        request = self._request
-        identity, created, model = chunk.get("id"), chunk.get("created"), chunk.get("model")
-        if isinstance(created, str) and created.isdecimal():
-            created = int(created[:16])
-        elif isinstance(created, float):
-            created = safe_integer(float(int(created))) if 0 < created < 1 << 53 else None
-        fingerprint, tier = chunk.get("system_fingerprint"), chunk.get("service_tier")
-        return Identified(
-            identity if _is_name(identity) else _made_up_id(request),
-            safe_integer(created) or request.received,
-            model if _is_name(model) else request.model or "unknown",
-            fingerprint if _is_name(fingerprint) else None,
-            tier if isinstance(tier, str) and tier in _SERVICE_TIERS else None,
-        )
+
+def identity(chunk: dict[str, Any], request: ClientRequest) -> Identified:
+    """Who answers *request*, by the first chunk with a choice, or by a whole answer."""
+    given, created, model = chunk.get("id"), chunk.get("created"), chunk.get("model")
+    if isinstance(created, str) and created.isdecimal():
+        created = int(created[:16])
+    elif isinstance(created, float):
+        created = safe_integer(float(int(created))) if 0 < created < 1 << 53 else None
+    fingerprint, tier = chunk.get("system_fingerprint"), chunk.get("service_tier")
+    return Identified(
+        given if _is_name(given) else _made_up_id(request),
+        safe_integer(created) or request.received,
+        model if _is_name(model) else request.model or "unknown",
+        fingerprint if _is_name(fingerprint) else None,
+        tier if isinstance(tier, str) and tier in _SERVICE_TIERS else None,
+    )
 
 
 def made_up_identity(request: ClientRequest) -> Identified:

@@ -63,7 +63,7 @@ class StreamNormalizer:
 
     __slots__ = (
         *("_begun", "_body", "_body_ended", "_calls", "_errors", "_extras", "_finish", "_head", "_lifecycle"),
-        *("_limits", "_may_be_plain", "_parser", "_reader", "_size", "_take"),
+        *("_limits", "_parser", "_profile", "_reader", "_request", "_size", "_take"),
     )
 
     def __init__(
@@ -78,23 +78,11 @@ class StreamNormalizer:
         self._limits = limits
         self._errors = errors or ErrorReader(request, profile.errors)
         self._extras = extras
-        preopened = profile.response.reasoning == "think_tags_preopened"
-        self._may_be_plain = not (request.tool_names or extras or preopened)
+        self._request = request
+        self._profile = profile
         self._lifecycle = Lifecycle()
-        texts = self._lifecycle.feed
-        demand = request.tool_choice if request.tool_choice in ("required", "named") and request.tool_names else None
-        self._finish = Finish(texts, named_tool=request.named_tool, demand=demand)
-        self._calls = ToolCalls(
-            self._finish.feed,
-            tool_names=request.tool_names,
-            taken_ids=request.call_ids,
-            seed=request.id,
-            limit=limits.held_characters,
-            forbidden=request.tool_choice == "none",
-            texts=texts,
-        )
-        self._head = _text_stages(request, profile, limits, self._calls.feed, texts)
-        self._reader = ChunkReader(request, self._errors, self._head)
+        # What reads chunks; not made for an answer that is read in one look.
+        self._reader: ChunkReader | None = None
         # What takes the bytes: a function and no method, which would tie the normalizer to itself.
         self._take: Callable[[StreamNormalizer, bytes], None] = StreamNormalizer._sniff
         self._begun = b""  # the body so far, until it is known what it is
@@ -114,12 +102,12 @@ class StreamNormalizer:
     @property
     def call_extras(self) -> Mapping[str, Any]:
         """What the server demands back with its calls, by their ids."""
-        return self._calls.extras
+        return {} if self._reader is None else self._calls.extras
 
     @property
     def pieces(self) -> int:
         """How many pieces of text and of calls came, those that are held back included: the server is at work."""
-        return self._reader.pieces
+        return 0 if self._reader is None else self._reader.pieces
 
     def receive_data(self, data: bytes) -> list[Event]:
         """The events that *data* completes."""
@@ -147,6 +135,24 @@ class StreamNormalizer:
             self._fail(error)
         return self._lifecycle.take()
 
+    def _make_reader(self) -> ChunkReader:
+        """The reader of chunks, and the stages behind it."""
+        request, profile, limits, texts = self._request, self._profile, self._limits, self._lifecycle.feed
+        demand = request.tool_choice if request.tool_choice in ("required", "named") and request.tool_names else None
+        self._finish = Finish(texts, named_tool=request.named_tool, demand=demand)
+        self._calls = ToolCalls(
+            self._finish.feed,
+            tool_names=request.tool_names,
+            taken_ids=request.call_ids,
+            seed=request.id,
+            limit=limits.held_characters,
+            forbidden=request.tool_choice == "none",
+            texts=texts,
+        )
+        self._head = _text_stages(request, profile, limits, self._calls.feed, texts)
+        self._reader = ChunkReader(request, self._errors, self._head)
+        return self._reader
+
     # What follows raises ProxyError where the answer has failed.
 
     # ----------------------------------------------------------------- what kind of body it is
@@ -171,6 +177,7 @@ class StreamNormalizer:
             self._begun = b""
             self._parser = SSEParser(self._limits.event_bytes)
             self._take = StreamNormalizer._stream
+            self._make_reader()
             self._stream(start)
         elif any(name.startswith(start) for name in _FIELDS):
             self._begun = data
@@ -215,6 +222,7 @@ class StreamNormalizer:
             extras = read_extras(chunk)
             if extras:
                 self._head(ExtrasReported(extras))
+        assert self._reader is not None
         self._reader.read(chunk, event_name)
 
     def _read_odd(self, data: bytes, name: bytes) -> None:
@@ -250,7 +258,7 @@ class StreamNormalizer:
                 self._read(payload, name)
 
     def _done(self) -> None:
-        if not self._reader.answered:
+        if not self._answered:
             raise unreadable("the stream ended with [DONE] before any answer")
         self._complete()
 
@@ -283,13 +291,14 @@ class StreamNormalizer:
             if clean:
                 raise unreadable(f"the body is no JSON: {self._excerpt(body)}") from None
             raise self._truncated(clean) from None
-        if self._may_be_plain and (events := read_plain(answer, self._reader)):
+        if not self._extras and (events := read_plain(answer, self._request, self._profile)):
             self._lifecycle.complete(events)
             return
+        self._make_reader()
         self._read(answer)
         if self._lifecycle.state in OVER:
             return
-        if not self._reader.answered:
+        if not self._answered:
             raise unreadable(f"the body has neither choices nor an error: {self._excerpt(body)}")
         self._complete()
 
@@ -299,18 +308,24 @@ class StreamNormalizer:
 
     def _truncated(self, clean: bool) -> ProxyError:
         how = "ended its answer" if clean else "broke the connection"
-        what = "in the middle of it" if self._reader.answered else "before any of it came"
-        end = "" if self._finish.seen else ", without a finish reason"
+        what = "in the middle of it" if self._answered else "before any of it came"
+        end = "" if self._reader is not None and self._finish.seen else ", without a finish reason"
         return ProxyError("stream_truncated", f"The server {how} {what}{end} and without [DONE].")
 
+    @property
+    def _answered(self) -> bool:
+        """Whether anything of an answer came."""
+        return self._reader is not None and self._reader.answered
+
     def _complete(self) -> None:
+        assert self._reader is not None
         self._reader.finish()
         self._head(Ended())
 
     def _fail(self, error: ProxyError) -> None:
         error.__traceback__ = error.__context__ = None  # their frames would tie the normalizer to itself
         failed = Failed(error)
-        if self._lifecycle.state is State.WAITING:
+        if self._reader is None or self._lifecycle.state is State.WAITING:
             # What was held back is no output, so that the failure keeps its status.
             self._lifecycle.feed(failed)
         else:

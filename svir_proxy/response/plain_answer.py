@@ -9,7 +9,9 @@ from __future__ import annotations
 
 from typing import Any, Final, TypeGuard
 
-from svir_proxy.response.chunk_reader import ChunkReader
+from svir_proxy.client_request import ClientRequest
+from svir_proxy.profiles.schema import Profile
+from svir_proxy.response.chunk_reader import identity
 from svir_proxy.response.events import ContentDelta, Ended, Event, Finished, ReasoningDelta, UsageReported
 from svir_proxy.response.json_text import has_surrogates
 from svir_proxy.response.stages.think_tags import may_hold_marker
@@ -24,9 +26,11 @@ _MESSAGE: Final = frozenset({"role", "content", "reasoning_content", "reasoning"
 """What a choice and a message may hold: what is read, what nobody reads, and keys that must say nothing."""
 
 
-def read_plain(answer: Any, reader: ChunkReader) -> list[Event] | None:
-    """The events of *answer*, as *reader* identifies it; None where it has to be looked at closely."""
+def read_plain(answer: Any, request: ClientRequest, profile: Profile) -> list[Event] | None:
+    """The events of *answer*; None where it has to be looked at closely, by itself or for what was asked."""
     if type(answer) is not dict or not _TELLING.isdisjoint(answer):
+        return None
+    if request.tool_names or profile.response.reasoning == "think_tags_preopened":
         return None
     choices = answer.get("choices")
     if type(choices) is not list or len(choices) != 1:
@@ -46,7 +50,7 @@ def read_plain(answer: Any, reader: ChunkReader) -> list[Event] | None:
     reasoning = message.get("reasoning_content") or message.get("reasoning")
     if not _is_text(content) or (not _is_text(reasoning) if reasoning else may_hold_marker(content)):
         return None
-    events: list[Event] = [reader.identity(answer)]
+    events: list[Event] = [identity(answer, request)]
     if reasoning:
         events.append(ReasoningDelta(reasoning))
     events += (ContentDelta(content), Finished(reason))

@@ -147,11 +147,15 @@ class Exchange:
         normalizer = StreamNormalizer(
             self.request, self._profile, upstream.normalizer_limits, errors, extras=upstream.backend.expose_extras
         )
-        reception = Reception(normalizer, answer, watch, decoder, upstream.limits.max_answer_bytes)
-        error_met = await reception.receive(response.body)
+        limit = upstream.limits.max_answer_bytes
+        if decoder is None and (whole := response.body.at_hand(limit)) is not None:
+            answer.take(normalizer.receive_data(whole) + normalizer.receive_eof(clean=True))
+            failed = normalizer.error
+        else:
+            failed = await Reception(normalizer, answer, watch, decoder, limit).receive(response.body)
         if normalizer.call_extras:
             self._calls.keep(upstream.name, normalizer.call_extras)
-        return error_met
+        return failed
 
     async def _respond(self, body: Body, watch: Watch) -> UpstreamResponse:
         """Send *body* and await the head of the response, for as long as *watch* says; raises ProxyError."""

@@ -25,6 +25,9 @@ class PulledBody:
         self._pump: asyncio.Task[None] | None = None
         self._closing: asyncio.Task[None] | None = None
 
+    def at_hand(self, limit: int) -> None:
+        """Nothing ever is."""
+
     def __aiter__(self) -> AsyncIterator[bytes]:
         """Its bytes, pulled after all."""
         return aiter(cast(AsyncIterator[bytes], self._response.stream))

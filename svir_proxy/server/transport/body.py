@@ -51,6 +51,7 @@ class UpstreamBody(httpx.AsyncByteStream):
         "_buffer",
         "_buffered",
         "_closed",
+        "_consumed",
         "_delivering",
         "_ended",
         "_error",
@@ -69,7 +70,15 @@ class UpstreamBody(httpx.AsyncByteStream):
         self._sink: BodySink | None = None
         self._waiter: asyncio.Future[None] | None = None
         self._error: Exception | None = None
-        self._ended = self._closed = self._paused = self._delivering = False
+        self._ended = self._closed = self._paused = self._delivering = self._consumed = False
+
+    def at_hand(self, limit: int) -> bytes | None:
+        """The whole body, if all of it has come and none was read, up to *limit* bytes; it is then closed."""
+        if not self._ended or self._error is not None or self._buffered > limit or self._consumed:
+            return None
+        data = self._take() if self._buffer else b""
+        self.close()
+        return data
 
     # for the consumer that is pushed to
 
@@ -78,6 +87,7 @@ class UpstreamBody(httpx.AsyncByteStream):
         if self._closed or self._sink is not None or self._waiter is not None:
             raise RuntimeError("the body is closed or already being read")
         self._sink = sink
+        self._consumed = True
         self._deliver()
 
     def detach(self) -> None:
@@ -113,6 +123,7 @@ class UpstreamBody(httpx.AsyncByteStream):
         """What has arrived since the last step, as one piece. Raises what `BodySink.body_ended` would be given."""
         if self._sink is not None or self._waiter is not None:
             raise RuntimeError("the body is already being read")
+        self._consumed = True
         while True:
             if self._buffer:
                 data = self._take()

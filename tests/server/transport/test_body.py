@@ -329,3 +329,39 @@ async def test_a_pull_that_is_given_up_loses_nothing(body: UpstreamBody) -> None
         await waiting
     body.end(None)
     assert [piece async for piece in body] == [b"a"]
+
+
+# What the connection does, and what is at hand then.
+AT_HAND: dict[str, tuple[list[Any], bytes | None]] = {
+    "all of it": ([b"ab", b"c", None], b"abc"),
+    "an empty one": ([None], b""),
+    "more to come": ([b"ab"], None),
+    "broken off": ([b"ab", LOST], None),
+    "too much": ([b"x" * (LIMIT + 1), None], None),
+}
+
+
+@pytest.mark.parametrize("name", AT_HAND)
+async def test_at_hand(name: str, body: UpstreamBody) -> None:
+    steps, expected = AT_HAND[name]
+    for step in steps:
+        if isinstance(step, bytes):
+            body.feed(step)
+        else:
+            body.end(step)
+    assert body.at_hand(LIMIT) == expected
+    sink = Sink()
+    if expected is None:  # it may be read all the same
+        body.attach(sink)
+        assert b"".join(got for got in sink.got if isinstance(got, bytes)) == b"".join(
+            step for step in steps if isinstance(step, bytes)
+        )
+    else:
+        with pytest.raises(RuntimeError):
+            body.attach(sink)
+
+
+async def test_what_is_being_read_is_not_at_hand(body: UpstreamBody) -> None:
+    body.attach(Sink())
+    body.end(None)
+    assert body.at_hand(LIMIT) is None
