@@ -65,10 +65,12 @@ class Chat:
             if "file" in request.part_kinds and route.upstream.profile.request.files in ("rejected", "ignored"):
                 request = replace(request, body=await inline_documents(request.body))
             exchange = Exchange(request, route, self._learned, self._calls)
-            if request.stream:
-                await self._stream(exchange, client, send, headers, log)
+            answer = self._stream if request.stream else self._whole
+            if (places := route.upstream.places) is None:
+                await answer(exchange, client, send, headers, log)
             else:
-                await self._whole(exchange, client, send, headers, log)
+                async with places:
+                    await answer(exchange, client, send, headers, log)
 
     async def _stream(
         self, exchange: Exchange, client: ClientWatch, send: Send, headers: Headers, log: RequestLog

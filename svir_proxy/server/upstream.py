@@ -19,6 +19,7 @@ from svir_proxy.errors import ProxyError
 from svir_proxy.response.json_text import dumps
 from svir_proxy.response.normalizer import Limits
 from svir_proxy.response.upstream_error import ErrorReader
+from svir_proxy.server.places import Places
 from svir_proxy.server.pulled_body import PulledBody
 from svir_proxy.server.transport import (
     BODY,
@@ -56,6 +57,12 @@ class Upstream:
         """What tells a client who answered."""
         self.profile = backend.loaded_profile
         self.limits = limits
+        self.places = (
+            Places(backend.name, backend.max_requests, backend.max_waiting, backend.timeouts.queue)
+            if backend.max_requests is not None
+            else None
+        )
+        """What bounds the requests at a time; None: nothing."""
         self.normalizer_limits = Limits(limits.max_event_bytes, limits.max_answer_bytes, limits.held_text_bytes)
         """What an answer may hold back of the proxy's memory."""
         own = None if transport is not None else UpstreamTransport(ssl_context=_ssl_context(backend))

@@ -37,6 +37,8 @@ class Timeouts(Section):
     """From the request to the first output: loading a model and reading a long prompt take their time."""
     idle: Seconds = 300.0
     """Between two pieces of output. Keep-alives of the server do not count as output."""
+    queue: Seconds = 30.0
+    """In line for a place at the backend, where it has max_requests."""
 
 
 class Backend(Section):
@@ -60,6 +62,10 @@ class Backend(Section):
     """Headers sent with every request to this backend."""
     timeouts: Timeouts = Timeouts()
     """How long the backend may be silent."""
+    max_requests: int | None = Field(default=None, ge=1)
+    """Requests that the server gets at a time, from each worker; more wait in line. None: all it is asked."""
+    max_waiting: int = Field(default=100, ge=0)
+    """Requests that wait in that line; one more gets 503 overloaded with Retry-After."""
     strict: bool = False
     """Refuse a request whose tool_choice or response_format cannot be kept, instead of answering with a note."""
     expose_extras: bool = False

@@ -720,3 +720,21 @@ def test_settings_of_these_tests_are_the_defaults() -> None:
     defaults = Settings()
     assert (defaults.streaming.commit_after, defaults.streaming.keepalive) == (5, 10)
     assert defaults.limits.error_body_seconds == 2
+
+
+async def test_a_backend_with_two_places_and_a_line_of_one() -> None:
+    async with proxied(backend={"max_requests": 2, "max_waiting": 1}) as proxy, contextlib.AsyncExitStack() as stack:
+        clients = [await stack.enter_async_context(proxy.client()) for _ in range(5)]
+        peers = [await asked(proxy, client) for client in clients[:2]]
+        await clients[2].ask(STREAM)
+        await turns()
+        status, said = await clients[3].answer(STREAM)
+        code, message = envelope(said)
+        assert (status, code, clients[3].headers["retry-after"]) == (503, "overloaded", "1")
+        assert "max_requests" in message
+        assert proxy.server.accepted == 2, "nobody asks the server before there is a place"
+        await peers[0].send(STREAM_HEAD + piece(text("a")) + piece(FINISH) + LAST_PIECE)
+        await peers[0].request()  # who was in line, on the same connection
+        clients[1].leave()  # gives back a place without having had an answer
+        await peers[1].gone()
+        await asked(proxy, clients[4])
