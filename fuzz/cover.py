@@ -19,7 +19,7 @@ from fuzz.inputs import broken_input
 _LONGEST = 1 << 14
 """Bytes of an input: long enough for a stream of every kind of event, short enough for many a second."""
 _SLOWEST = 10
-"""Seconds for one input; far more than any needs, so that what takes longer is a finding."""
+"""Seconds for one input, by the clock on the wall: a shared machine stalls for half a minute, an endless loop for longer."""
 
 
 def cover(name: str, folder: Path, seconds: int, more: Sequence[str] = ()) -> None:
