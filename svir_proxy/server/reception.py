@@ -31,6 +31,7 @@ class Watch:
         self.loop = asyncio.get_running_loop()
         self._answer = answer
         self._timeouts = timeouts
+        self._idle = timeouts.idle
         self._shortest = min(timeouts.idle, timeouts.first_output)
         self._deadline = self.loop.time() + timeouts.first_output
         self._has_output = False
@@ -62,7 +63,7 @@ class Watch:
     def output(self) -> None:
         """Output came."""
         self._has_output = True
-        self._deadline = self.loop.time() + self._timeouts.idle
+        self._deadline = self.loop.time() + self._idle
 
     def restart(self) -> None:
         """The server is asked once more after output of its own: it may read the prompt again."""
@@ -167,7 +168,7 @@ class Reception:
             # One read can stand for tens of megabytes, so they are taken as they are made, up to the first too many.
             for piece in self._decoder.pieces(data):
                 self._take(piece)
-                if self._normalizer.state in OVER:
+                if self._over:
                     return
         except httpx.DecodingError as exc:
             self._fail(ProxyError("upstream_bad_response", f"The server's answer cannot be read: {exc}."))
@@ -194,7 +195,7 @@ class Reception:
 
     def _take(self, data: bytes) -> None:
         normalizer = self._normalizer
-        if normalizer.state in OVER:
+        if self._over:
             return  # after [DONE]
         self._room -= len(data)
         if self._room < 0:
@@ -208,14 +209,11 @@ class Reception:
         events = normalizer.receive_data(data)
         if events:
             self._answer.take(events)
-            state = normalizer.state
-            if state in OVER:
+            if normalizer.state in OVER:
                 self._note_end()
-            elif state is not State.WAITING:
-                self._pieces = normalizer.pieces
-                self._watch.output()
-        elif normalizer.pieces != self._pieces:
-            # Text or calls that are held back: nothing for the client yet, but the server is at work.
+                return
+        if normalizer.pieces != self._pieces:
+            # Also of text or calls that are held back: nothing for the client yet, but the server is at work.
             self._pieces = normalizer.pieces
             self._watch.output()
 
