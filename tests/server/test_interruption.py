@@ -8,7 +8,6 @@ import pytest
 
 from svir_proxy.server.interruption import Interruption
 
-
 # name: (interruptions made, whether somebody else cancels too, what the task finds)
 CASES = {
     "nobody": (0, False, "went on"),
