@@ -19,7 +19,7 @@ from fuzz.inputs import broken_input
 _LONGEST = 1 << 14
 """Bytes of an input: long enough for a stream of every kind of event, short enough for many a second."""
 _SLOWEST = 60
-"""Seconds for one input, by the clock on the wall: a shared machine stalls for half a minute, endless loops do longer."""
+"""Seconds for one input, by the clock on the wall: a shared machine stalls for half a minute, endless loops longer."""
 
 
 def cover(name: str, folder: Path, seconds: int, more: Sequence[str] = ()) -> None:
