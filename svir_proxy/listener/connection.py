@@ -17,7 +17,7 @@ import httptools
 
 from svir_proxy.errors import ProxyError
 from svir_proxy.listener.cycle import Cycle
-from svir_proxy.listener.heads import response_head, without_upgrade
+from svir_proxy.listener.heads import authority, request_head, response_head
 from svir_proxy.listener.limits import ClientLimits
 
 if TYPE_CHECKING:
@@ -27,10 +27,15 @@ if TYPE_CHECKING:
 
 _ASGI: Final = {"version": "3.0", "spec_version": "2.3"}
 _VERSIONS: Final = frozenset({"1.0", "1.1"})
+_TELLING: Final = frozenset({b"expect", b"host", b"transfer-encoding"})
+"""Fields that are for the connection, too."""
 
 
 class _Refused(Exception):  # noqa: N818 - it stops llhttp from within a callback and never leaves this module
-    """The request is no request; the text says why."""
+    """The request is not served; *error* says why."""
+
+    def __init__(self, why: str | ProxyError) -> None:
+        self.error = why if isinstance(why, ProxyError) else _no_http(why)
 
 
 class ClientConnection(asyncio.Protocol):
@@ -40,10 +45,10 @@ class ClientConnection(asyncio.Protocol):
     """
 
     __slots__ = (
-        *("_app", "_app_state", "_client", "_connections", "_counted", "_cycle", "_drained", "_expects"),
-        *("_headers", "_in_message", "_last", "_limits", "_loop", "_parser", "_progress", "_queue", "_refusal"),
-        *("_resting", "_scheme", "_server", "_since", "_state", "_tasks", "_timer", "_transport", "_unsent", "_url"),
-        "is_congested",
+        *("_app", "_app_state", "_arriving", "_behind", "_client", "_connections", "_counted", "_cycle", "_drained"),
+        *("_excess", "_expects", "_framed", "_headers", "_host", "_in_message", "_last", "_limits", "_lingers"),
+        *("_loop", "_offer", "_overrun", "_parser", "_progress", "_queue", "_refusal", "_resting", "_scheme"),
+        *("_server", "_since", "_state", "_tasks", "_timer", "_transport", "_unsent", "_url", "is_congested"),
     )
 
     is_congested: bool
@@ -72,15 +77,20 @@ class ClientConnection(asyncio.Protocol):
         self._scheme = "http"
         self._cycle: Cycle | None = None  # the one that is being answered
         self._queue: deque[Cycle] | None = None  # those that came after it, pipelined
+        self._behind = 0  # bytes that came while there were any
+        self._excess = False  # there were as many connections as there may be when this one came
         self._drained: asyncio.Future[None] | None = None
         self.is_congested = self._resting = False
-        self._unsent = 0
+        self._unsent = 0  # of what nothing is added to, when it was last looked at
         # of the request that is being parsed
         self._url = b""
         self._headers: list[tuple[bytes, bytes]] = []
-        self._in_message = self._expects = self._progress = False
-        self._counted = 0
+        self._host = self._framed = self._expects = self._offer = False
+        self._in_message = self._progress = False
+        self._counted = self._arriving = 0
         self._last = False  # no request may follow the one that was parsed last
+        self._overrun = False  # more came all the same
+        self._lingers = False  # nothing is said any more, and what still comes is dropped
         self._refusal: ProxyError | None = None  # told once the requests before are answered
         self._since = self._loop.time()  # when the client's present turn began
         self._timer: asyncio.TimerHandle | None = None
@@ -91,6 +101,7 @@ class ClientConnection(asyncio.Protocol):
         """Accepted."""
         self._transport = cast("asyncio.Transport", transport)
         self._connections.add(self)
+        self._excess = len(self._connections) > self._limits.connections
         self._server = _address(transport.get_extra_info("sockname"))
         self._client = cast("tuple[str, int] | None", _address(transport.get_extra_info("peername")))
         if transport.get_extra_info("sslcontext") is not None:
@@ -99,34 +110,41 @@ class ClientConnection(asyncio.Protocol):
 
     def data_received(self, data: bytes) -> None:
         """One read."""
-        if self._refusal is not None or self._parser is None:
+        if self._refusal is not None or self._lingers:
             return
-        if not self._in_message:
-            if not self._counted:
-                self._since = self._loop.time()
-            data = without_upgrade(data)
+        if not self._counted and not self._in_message and not self.is_congested:
+            self._since = self._loop.time()
         self._progress = False
+        self._arriving = self._counted + len(data)
         try:
-            self._parser.feed_data(data)
+            self._parse(data)
         except httptools.HttpParserError as exc:
             if self._last and not self._in_message:
-                return  # bytes after a request that said it is the last
-            said = exc.__context__ if isinstance(exc.__context__, _Refused) else exc
-            self._refuse(ProxyError("invalid_request", f"The request is not valid HTTP: {said}."))
+                self._overrun = True
+                return
+            why = exc.__context__
+            self._refuse(why.error if isinstance(why, _Refused) else _no_http(str(exc)))
             return
         if self._progress:
             self._counted = 0
             if self._cycle is not None and not self._cycle.complete:
                 self._since = self._loop.time()
         else:
-            self._counted += len(data)
+            self._counted = self._arriving
             if self._counted > self._limits.head_bytes:
                 self._refuse(
                     ProxyError("invalid_request", "The head or the trailer of the request is too long."),
                 )
+        if self._queue:
+            self._behind += len(data)
+            if self._behind > self._limits.body_buffer:
+                # Only now: whoever leaves is not noticed while reading rests.
+                self.rest(rest=True)
 
     def eof_received(self) -> None:
-        """The client says no more. Who hangs up cannot be told from who only waits, so nobody is kept waiting for."""
+        """The client says no more, which cannot be told from hanging up: nothing is made for nobody (decision 0010)."""
+        if self._cycle is not None and not self._cycle.complete:
+            self.abort()
 
     def connection_lost(self, exc: Exception | None) -> None:
         """Closed by either side, or lost."""
@@ -158,7 +176,7 @@ class ClientConnection(asyncio.Protocol):
     def shutdown(self) -> None:
         """Finish what is being answered, and close."""
         self._last = True
-        if self._cycle is None and self._transport is not None:
+        if (self._cycle is None or self._cycle.complete) and self._transport is not None:
             self._transport.close()
 
     # for the cycles
@@ -205,13 +223,10 @@ class ClientConnection(asyncio.Protocol):
         self._last = self._last or cycle.closes
         if not cycle.more_body:
             self._go_on()
-        elif cycle.expects:
-            transport.close()
+        elif cycle.closes:
+            self._linger()
         else:
-            # Most clients send all of a body before they read. It is dropped, for as long as one piece of it may take.
-            if cycle.closes:
-                transport.write_eof()
-            self.rest(rest=False)
+            self.rest(rest=False)  # most clients send all of a body before they read; see `Cycle.take`
 
     def abort(self) -> None:
         """Close at once: the answer cannot be completed."""
@@ -224,7 +239,7 @@ class ClientConnection(asyncio.Protocol):
         """A request begins."""
         self._url = b""
         self._headers = []
-        self._expects = False
+        self._host = self._framed = self._expects = self._offer = False
 
     def on_url(self, url: bytes) -> None:
         """A piece of the request target."""
@@ -235,17 +250,32 @@ class ClientConnection(asyncio.Protocol):
         if self._in_message:
             return
         name = name.lower()
-        if name == b"expect" and value.lower() == b"100-continue":
-            self._expects = True
+        if name in _TELLING:
+            self._heed(name, value)
         self._headers.append((name, value))
 
     def on_headers_complete(self) -> None:
         """The end of a head: a request can be served."""
         parser = self._parser
         assert parser is not None
+        if parser.should_upgrade():
+            if parser.get_method() == b"CONNECT":
+                raise _Refused("there are no tunnels here")
+            self._offer = True
+            return
         version = parser.get_http_version()
         if version not in _VERSIONS:
             raise _Refused("only HTTP/1.0 and HTTP/1.1 are spoken here")
+        if version == "1.1" and not self._host:
+            raise _Refused("it has no Host")
+        if version == "1.0" and self._framed:
+            raise _Refused("HTTP/1.0 has no Transfer-Encoding")
+        if self._arriving > self._limits.head_bytes:
+            size = len(self._url) + sum(len(name) + len(value) + len(b": \r\n") for name, value in self._headers)
+            if size > self._limits.head_bytes:
+                raise _Refused(ProxyError("invalid_request", "The head of the request is too long."))
+        if self._excess:
+            self._admit()
         scope = self._scope(parser.get_method().decode("ascii"), version)
         self._progress = self._in_message = True
         self._last = self._last or version == "1.0" or not parser.should_keep_alive()
@@ -256,7 +286,6 @@ class ClientConnection(asyncio.Protocol):
             if self._queue is None:
                 self._queue = deque()
             self._queue.append(cycle)
-            self.rest(rest=True)
 
     def on_body(self, body: bytes) -> None:
         """A piece of the body of the request that is being parsed."""
@@ -265,6 +294,8 @@ class ClientConnection(asyncio.Protocol):
 
     def on_message_complete(self) -> None:
         """The request is complete."""
+        if self._offer:
+            return
         self._in_message = False
         cycle = self._newest()
         cycle.end()
@@ -272,6 +303,43 @@ class ClientConnection(asyncio.Protocol):
             self._go_on()
 
     # within
+
+    def _parse(self, data: bytes) -> None:
+        """Raises HttpParserError."""
+        while True:
+            assert self._parser is not None
+            try:
+                self._parser.feed_data(data)
+            except httptools.HttpParserUpgrade as exc:
+                rest = data[exc.args[0] :]
+            else:
+                return
+            # An offer to go on in another protocol is ignored, as HTTP has it: Java's own client offers h2c with every
+            # request. llhttp takes it for accepted, and would not read the body; so the request is told without it.
+            head = request_head(self._parser.get_method(), self._url, self._parser.get_http_version(), self._headers)
+            self._parser = httptools.HttpRequestParser(self)
+            data = head + rest
+
+    def _heed(self, name: bytes, value: bytes) -> None:
+        """A field that is for the connection, too. What others could read otherwise is refused."""
+        if name == b"host":
+            if self._host:
+                raise _Refused("it has more than one Host")
+            self._host = True
+        elif name == b"expect":
+            self._expects = value.lower() == b"100-continue"
+        else:
+            if self._framed or value.lower() != b"chunked":
+                raise _Refused("only the Transfer-Encoding 'chunked' is read")
+            self._framed = True
+
+    def _admit(self) -> None:
+        """The first request of a connection that came when there were too many."""
+        limit = self._limits.connections
+        if len(self._connections) > limit:
+            text = f"The proxy has {limit} connections open (server.max_connections)."
+            raise _Refused(ProxyError("overloaded", text, retry_after=1))
+        self._excess = False
 
     def _newest(self) -> Cycle:
         cycle = self._queue[-1] if self._queue else self._cycle
@@ -283,8 +351,15 @@ class ClientConnection(asyncio.Protocol):
         if target[:1] == b"/" and b"?" not in target and b"#" not in target:
             raw_path, query = target, b""
         else:
-            url = httptools.parse_url(target)
+            try:
+                url = httptools.parse_url(target)
+            except httptools.HttpParserInvalidURLError:
+                raise _Refused("the request target is neither a path nor a URL") from None
             raw_path, query = url.path or b"/", url.query or b""
+            if url.host is not None:
+                # It counts, and the Host does not: the name that is checked is the one that was asked for.
+                self._headers = [field for field in self._headers if field[0] != b"host"]
+                self._headers.append((b"host", authority(target)))
         if not raw_path.isascii():
             raise _Refused("the request target holds bytes that are no ASCII")
         path = unquote_to_bytes(raw_path) if b"%" in raw_path else raw_path
@@ -307,16 +382,6 @@ class ClientConnection(asyncio.Protocol):
     def _start(self, cycle: Cycle) -> None:
         """Have the application answer *cycle*."""
         self._cycle = cycle
-        if len(self._connections) > self._limits.connections:
-            self._last = True
-            cycle.refuse(
-                ProxyError(
-                    "overloaded",
-                    f"The proxy has {self._limits.connections} connections open (server.max_connections).",
-                    retry_after=1,
-                )
-            )
-            return
         cycle.task = self._loop.create_task(cycle.run(self._app, self._tasks))
         self._tasks.add(cycle.task)
 
@@ -326,9 +391,12 @@ class ClientConnection(asyncio.Protocol):
             self._start(self._queue.popleft())
             return
         self._cycle = None
+        self._behind = 0
         self._since = self._loop.time()
         if self._refusal is not None:
             self._tell(self._refusal)
+        elif self._overrun:
+            self._linger()
         elif self._last and self._transport is not None:
             self._transport.close()
         else:
@@ -338,11 +406,15 @@ class ClientConnection(asyncio.Protocol):
         """Read no more; tell why, once the requests before are answered."""
         self._refusal = error
         cycle = self._cycle
-        if self._in_message and cycle is not None:
+        in_message, self._in_message, self._counted = self._in_message, False, 0
+        if in_message and cycle is not None:
             broken = self._newest()
             if self._queue:
                 self._queue.pop()
             else:
+                if broken.complete:
+                    self._linger()
+                    return
                 self._cycle = None
                 begun = broken.started
                 broken.disconnect()
@@ -353,7 +425,8 @@ class ClientConnection(asyncio.Protocol):
             self._tell(error)
 
     def _tell(self, error: ProxyError) -> None:
-        """Answer what is no request, and close."""
+        """Answer what is no request, and end."""
+        assert self._parser is not None
         body = error.body()
         head = response_head(
             error.status,
@@ -366,8 +439,21 @@ class ClientConnection(asyncio.Protocol):
             ],
         )
         if self._transport is not None:
-            self._transport.write(head.data + b"\r\n\r\n" + body)
-            self._transport.close()
+            is_head = self._parser.get_method() == b"HEAD"
+            self._transport.write(head.data + b"\r\n\r\n" + (b"" if is_head else body))
+            self._linger()
+
+    def _linger(self) -> None:
+        """Say that nothing follows, and drop what still comes, for as long as one piece of a body may take.
+
+        A socket that is closed while the client sends is reset, and its last answer is lost with it.
+        """
+        transport = self._transport
+        if transport is not None and not transport.is_closing():
+            self._lingers = True
+            self._since = self._loop.time()
+            transport.write_eof()
+            self.rest(rest=False)
 
     def _release_writers(self) -> None:
         drained, self._drained = self._drained, None
@@ -380,8 +466,10 @@ class ClientConnection(asyncio.Protocol):
     def _allowed(self) -> float:
         """How long the client's present turn may take."""
         limits = self._limits
-        if self.is_congested:
+        if self._unsent:
             return limits.write
+        if self._lingers:
+            return limits.body
         if self._in_message:
             return math.inf if self._resting else limits.body
         if self._cycle is not None:
@@ -391,16 +479,20 @@ class ClientConnection(asyncio.Protocol):
     def _check(self) -> None:
         """End what has taken too long; look in again when the next limit may be over."""
         now = self._loop.time()
-        if self.is_congested and (unsent := self._buffered()) < self._unsent:
-            self._unsent, self._since = unsent, now
+        # What is not congested and may yet be added to tells nothing by its size.
+        unsent = self._buffered() if self.is_congested or self._cycle is None or self._cycle.complete else 0
+        if unsent and not 0 < self._unsent <= unsent:
+            self._since = now
+        self._unsent = unsent
         allowed = self._allowed()
         if self._since + allowed > now:
             self._timer = self._loop.call_at(min(self._since + allowed, now + self._limits.shortest), self._check)
             return
         self._timer = None
-        if self.is_congested:
+        if self._unsent:
             self.abort()
-        elif self._in_message or self._counted:
+        elif not self._lingers and not (self._cycle and self._cycle.complete) and (self._in_message or self._counted):
+            self._timer = self._loop.call_later(self._limits.shortest, self._check)
             what, setting = ("body", "body_seconds") if self._in_message else ("head", "head_seconds")
             self._refuse(
                 ProxyError(
@@ -410,6 +502,10 @@ class ClientConnection(asyncio.Protocol):
             )
         elif self._transport is not None:
             self._transport.close()
+
+
+def _no_http(why: str) -> ProxyError:
+    return ProxyError("invalid_request", f"The request is not valid HTTP: {why}.")
 
 
 def _address(info: object) -> tuple[str, int | None] | None:

@@ -13,8 +13,6 @@ if TYPE_CHECKING:
 
     from starlette.types import Message, Scope
 
-    from svir_proxy.errors import ProxyError
-
 _LOGGER: Final = logging.getLogger("svir_proxy")
 _DISCONNECT: Final = {"type": "http.disconnect"}
 
@@ -83,6 +81,7 @@ class Cycle:
 
     def take(self, body: bytes) -> None:
         """A piece of the request's body; dropped once there is an answer."""
+        self.expects = False  # it did not wait
         if self.complete:
             return
         if not self._body:
@@ -97,7 +96,7 @@ class Cycle:
 
     def end(self) -> None:
         """The request's body is whole."""
-        self.more_body = False
+        self.more_body = self.expects = False
         self._wake()
 
     def disconnect(self) -> None:
@@ -105,13 +104,6 @@ class Cycle:
         self._gone = True
         self._body = b""
         self._wake()
-
-    def refuse(self, error: ProxyError) -> None:
-        """Answer with *error* without asking the application."""
-        body = error.body()
-        headers = [(b"content-type", b"application/json"), (b"content-length", b"%d" % len(body)), *error.headers()]
-        self._begin(error.status, headers)
-        self._write(body, more=False)
 
     async def run(self, app: Any, tasks: set[asyncio.Task[None]]) -> None:
         """Have *app* answer; the task that does so is in *tasks* until then."""

@@ -1,4 +1,4 @@
-"""Heads of messages: what is left out of a client's, and how a response's is written."""
+"""Heads of messages: what is read in a client's beside the parser, and how a response's is written."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from collections.abc import Iterable
 from http import HTTPStatus
 from typing import Final, NamedTuple
 
-_UPGRADE: Final = re.compile(rb"^upgrade[ \t]*:[^\r\n]*\r\n", re.IGNORECASE | re.MULTILINE)
+_AUTHORITY: Final = re.compile(rb"[^:/?#]+://([^/?#]*)")
 _STATUS_LINES: Final = {status.value: b"HTTP/1.1 %d %b" % (status, status.phrase.encode()) for status in HTTPStatus}
 _FRAMING: Final = frozenset({b"content-length", b"connection", b"transfer-encoding"})
 _WITHOUT_BODY: Final = frozenset({204, 304})
@@ -49,14 +49,14 @@ def response_head(status: int, headers: Iterable[tuple[bytes, bytes]]) -> Respon
     return ResponseHead(data, length, closes)
 
 
-def without_upgrade(data: bytes) -> bytes:
-    """A read that begins with a head, without its ``Upgrade``.
+def request_head(method: bytes, target: bytes, version: str, headers: Iterable[tuple[bytes, bytes]]) -> bytes:
+    """A request's head as it was parsed, without its ``Upgrade``."""
+    lines = [b"%b %b HTTP/%b" % (method, target, version.encode("ascii"))]
+    lines += [b"%b: %b" % field for field in headers if field[0] != b"upgrade"]
+    return b"\r\n".join((*lines, b"", b""))
 
-    An offer to go on in another protocol is ignored, as HTTP has it: Java's own client offers h2c with every request,
-    and httptools would drop the body behind such a head.
-    """
-    if b"\nupgrade" not in data.lower():
-        return data
-    head_end = data.find(b"\r\n\r\n") + 2
-    end = head_end if head_end > 1 else len(data)
-    return _UPGRADE.sub(b"", data[:end]) + data[end:] if _UPGRADE.search(data, 0, end) else data
+
+def authority(target: bytes) -> bytes:
+    """The host and port of a request target that is a URL, as a ``Host`` has them."""
+    found = _AUTHORITY.match(target)
+    return b"" if found is None else found[1].rpartition(b"@")[2]
