@@ -24,6 +24,7 @@ from svir_proxy.response.events import (
     Identified,
     ReasoningDelta,
     RefusalDelta,
+    StageEvent,
     ToolCallPiece,
     UsageReported,
 )
@@ -44,7 +45,7 @@ _FAILURES: Final = frozenset({"error", "network_error", "abort", "aborted", "mal
 
 
 _Text = ContentDelta | ReasoningDelta | RefusalDelta
-_ALONE: Final[dict[str, type[_Text]]] = {
+ALONE: Final[dict[str, type[_Text]]] = {
     "content": ContentDelta,
     "reasoning_content": ReasoningDelta,
     "reasoning": ReasoningDelta,
@@ -98,6 +99,14 @@ class ChunkReader:
             verdicts = chunk.get("prompt_filter_results") or chunk.get("prompt_annotations")
             if _is_filtered(verdicts):
                 self._sink(FilterVerdict())
+
+    def preview(self, chunk: Any) -> list[StageEvent]:
+        """What *chunk* would say if it came next, halves of characters aside; raises ProxyError as `read` does."""
+        events: list[StageEvent] = []
+        reader = ChunkReader(self._request, self._errors, events.append)
+        reader.answered = True
+        reader.read(chunk)
+        return events
 
     def finish(self) -> None:
         """The chunks are over: halves of characters that never came whole are let go."""
@@ -153,20 +162,20 @@ class ChunkReader:
         if len(delta) == 1:
             (key,) = delta
             text = delta[key]
-            if key in _ALONE and isinstance(text, str):
-                self._text(_ALONE[key], text)
+            if key in ALONE and isinstance(text, str):
+                self.text(ALONE[key], text)
                 return
         if not _REASONING_KEYS.isdisjoint(delta):
             self._reasoning(delta)
         content = delta.get("content")
         if content:
             if isinstance(content, str):
-                self._text(ContentDelta, content)
+                self.text(ContentDelta, content)
             else:
                 self._parts(content)
         refusal = delta.get("refusal")
         if refusal and isinstance(refusal, str):
-            self._text(RefusalDelta, refusal)
+            self.text(RefusalDelta, refusal)
         calls = delta.get("tool_calls")
         if calls:
             if not isinstance(calls, list):
@@ -186,16 +195,17 @@ class ChunkReader:
             if value:
                 text = value if isinstance(value, str) else "".join(_texts(value))
                 if text:
-                    self._text(ReasoningDelta, text)
+                    self.text(ReasoningDelta, text)
                     return
 
     def _parts(self, content: Any) -> None:
         """Content that is no plain string: typed parts, or one of them. Parts of a kind are one text."""
         parts = content if isinstance(content, list) else [content]
         for kind, texts in groupby(filter(None, map(_typed, parts)), itemgetter(0)):
-            self._text(kind, "".join(text for _, text in texts))
+            self.text(kind, "".join(text for _, text in texts))
 
-    def _text(self, kind: type[_Text], text: str) -> None:
+    def text(self, kind: type[_Text], text: str) -> None:
+        """A piece of text of one kind, as it was read."""
         if self._halves is not None or not text.isascii():
             text = self._joined(kind, text)
         if text:

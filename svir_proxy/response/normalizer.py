@@ -16,6 +16,7 @@ from svir_proxy.bulk import MOST_VALUES
 from svir_proxy.client_request import ClientRequest
 from svir_proxy.errors import ProxyError
 from svir_proxy.profiles.schema import Profile
+from svir_proxy.response.chunk_frame import ChunkFrame
 from svir_proxy.response.chunk_reader import ChunkReader, unreadable
 from svir_proxy.response.events import Ended, Event, ExtrasReported, Failed
 from svir_proxy.response.extras import read_extras
@@ -62,8 +63,8 @@ class StreamNormalizer:
     """
 
     __slots__ = (
-        *("_begun", "_body", "_body_ended", "_calls", "_errors", "_extras", "_finish", "_head", "_lifecycle"),
-        *("_limits", "_parser", "_profile", "_reader", "_request", "_size", "_take"),
+        *("_begun", "_body", "_body_ended", "_calls", "_errors", "_extras", "_finish", "_frame", "_head"),
+        *("_lifecycle", "_limits", "_parser", "_profile", "_reader", "_request", "_size", "_take"),
     )
 
     def __init__(
@@ -177,7 +178,8 @@ class StreamNormalizer:
             self._begun = b""
             self._parser = SSEParser(self._limits.event_bytes)
             self._take = StreamNormalizer._stream
-            self._make_reader()
+            reader = self._make_reader()
+            self._frame = None if self._extras else ChunkFrame(reader)  # extras are told again with each chunk
             self._stream(start)
         elif any(name.startswith(start) for name in _FIELDS):
             self._begun = data
@@ -205,13 +207,17 @@ class StreamNormalizer:
     def _stream(self, data: bytes) -> None:
         lifecycle = self._lifecycle
         parser = self._parser
+        frame = self._frame
         for name, payload in parser.feed(data):
-            try:
-                chunk = orjson.loads(payload) if len(payload) < MOST_VALUES else loads(payload)
-            except ValueError:
-                self._read_odd(payload, name)
-            else:
-                self._read(chunk, name)
+            if frame is None or name or not frame.read(payload):
+                try:
+                    chunk = orjson.loads(payload) if len(payload) < MOST_VALUES else loads(payload)
+                except ValueError:
+                    self._read_odd(payload, name)
+                else:
+                    self._read(chunk, name)
+                    if frame is not None:
+                        frame.learn(payload)
             if lifecycle.state in OVER:
                 return
         if parser.too_large:

@@ -1,0 +1,83 @@
+"""Chunks that repeat the one before them in all but their text, read without parsing what they repeat.
+
+Nearly every chunk of a stream is one: id, time, model and all else come again byte for byte, around one string. Such a
+frame is learned from a chunk and tried before it is used: with another text in it, `ChunkReader` must say that text
+under content and nothing else.
+
+Why no other text in it can say anything else: where a JSON parser stands in front of the text depends on the bytes
+before it alone, where it stands behind it on that and on the text being one string. And it is the only member of its
+object but for a role, so that the other keys of text are read likewise.
+"""
+
+from __future__ import annotations
+
+import re
+from typing import Final
+
+import orjson
+
+from svir_proxy.bulk import MOST_VALUES
+from svir_proxy.errors import ProxyError
+from svir_proxy.response.chunk_reader import ALONE, ChunkReader
+from svir_proxy.response.events import ContentDelta
+
+_TEXT: Final = re.compile(
+    rb'"delta"\s*+:\s*+\{\s*+(?:"role"\s*+:\s*+(?:"assistant"|null)\s*+,\s*+)?+("\w++"\s*+:\s*+"(?:[^"\\]++|\\.)++")\s*+\}',
+    re.DOTALL,
+)
+_KINDS: Final = {b'"%b"' % key.encode(): kind for key, kind in ALONE.items()}
+_TRIES: Final = 8
+"""Frames that are learned in a row without ever coming again."""
+
+
+class ChunkFrame:
+    """What the chunks of one stream repeat; what they say goes to *reader*."""
+
+    __slots__ = ("_head", "_is_known", "_reader", "_tail", "_tries")
+
+    def __init__(self, reader: ChunkReader) -> None:
+        self._reader = reader
+        self._head: bytes | None = None
+        self._tail = b""
+        self._is_known = False  # the frame has come again
+        self._tries = _TRIES
+
+    def read(self, data: bytes) -> bool:
+        """Read the chunk in *data* if it is the frame with a text in it, and say whether it is."""
+        head, tail = self._head, self._tail
+        if head is None or not data.startswith(head) or not data.endswith(tail):
+            return False
+        key, _, text = data[len(head) : -len(tail)].partition(b":")
+        if key not in _KINDS or len(data) >= MOST_VALUES:
+            return False
+        try:
+            said = orjson.loads(text)
+        except orjson.JSONDecodeError:
+            return False
+        if type(said) is not str:
+            return False
+        self._is_known = True
+        self._reader.text(_KINDS[key], said)
+        return True
+
+    def learn(self, data: bytes) -> None:
+        """Take the frame of *data*, a chunk that was no repetition, if it has one."""
+        if self._is_known:
+            self._is_known = False
+            self._tries = _TRIES
+        if self._tries == 0:
+            return
+        self._tries -= 1
+        found = _TEXT.search(data)
+        if found is not None:
+            head, tail = data[: found.start(1)], data[found.end(1) :]
+            if self._says_its_text(head, tail, "x" * len(data)):
+                self._head, self._tail = head, tail
+
+    def _says_its_text(self, head: bytes, tail: bytes, text: str) -> bool:
+        """Whether the frame says *text*, which is longer than any that stands in it, and nothing else."""
+        try:
+            chunk = orjson.loads(b'%b"content":"%b"%b' % (head, text.encode(), tail))
+            return self._reader.preview(chunk) == [ContentDelta(text)]
+        except (orjson.JSONDecodeError, ProxyError):
+            return False
