@@ -5,6 +5,8 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
+from functools import lru_cache
+from operator import is_not
 from typing import Any, Final
 
 from svir_proxy.client_request import Body, ClientRequest
@@ -17,7 +19,7 @@ _LONGEST: Final = 120
 _MOST: Final = 40
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True)
 class Context:
     """One request on its way to one backend.
 
@@ -29,15 +31,15 @@ class Context:
         expectations: What the answer has to be that the server does not see to; see `expect`.
     """
 
-    request: ClientRequest
-    profile: Profile
-    model: str
-    notes: list[str] = field(default_factory=list)
-    expectations: list[Expectation] = field(default_factory=list)
+    request: Final[ClientRequest]
+    profile: Final[Profile]
+    model: Final[str]
+    notes: Final[list[str]] = field(default_factory=list)
+    expectations: Final[list[Expectation]] = field(default_factory=list)
 
     def note(self, text: str) -> None:
         """Tell a change as ``what=how``, once; cut to what a header can carry."""
-        text = _UNTOLD.sub("?", text[:_LONGEST])
+        text = _tellable(text[:_LONGEST])
         if len(self.notes) >= _MOST:
             text = "more=untold"
         if text not in self.notes:
@@ -54,6 +56,12 @@ class Context:
 
 Rewrite = Callable[[Body, Context], Body]
 """Returns the same object when it has nothing to do and never mutates it; may raise ProxyError to refuse."""
+
+
+@lru_cache(maxsize=256)
+def _tellable(text: str) -> str:
+    """*text*, cut to what is remembered here, as a header can carry it; most notes are told again and again."""
+    return _UNTOLD.sub("?", text)
 
 
 def without(body: Body, *names: str) -> Body:
@@ -73,6 +81,4 @@ def map_messages(body: Body, change: Callable[[dict[str, Any]], dict[str, Any]])
     """*body* with each message changed; the same object when *change* returned every message as it was."""
     messages = body["messages"]
     changed = [change(message) for message in messages]
-    if all(new is old for new, old in zip(changed, messages, strict=True)):
-        return body
-    return with_values(body, {"messages": changed})
+    return with_values(body, {"messages": changed}) if any(map(is_not, changed, messages)) else body

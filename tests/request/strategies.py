@@ -34,12 +34,14 @@ _FIELDS: Final = _any_of(
 )
 _OBJECT: Final = st.dictionaries(_KEYS | st.text(max_size=5), _JSON, max_size=6)
 _MESSAGE: Final = st.fixed_dictionaries({"role": _WORDS, "content": _JSON}, optional={"tool_calls": _JSON}) | _OBJECT
+_TEXT: Final = st.fixed_dictionaries({"role": _any_of("system user assistant"), "content": st.text(max_size=5)})
 _TOOL: Final = (
     st.builds(lambda name, more: {"type": "function", "function": {"name": name, **more}}, _WORDS, _OBJECT) | _JSON
 )
+_FUNCTION: Final = st.fixed_dictionaries({"name": _WORDS}) | _JSON
 ANY_BODY: Final = st.builds(
     lambda messages, fields, more: {**fields, **more, "messages": messages},
-    st.lists(_MESSAGE, min_size=1, max_size=5),
+    st.lists(_MESSAGE, min_size=1, max_size=5) | st.lists(_TEXT, min_size=1, max_size=5),
     st.dictionaries(_FIELDS | st.text(max_size=5), _JSON, max_size=8),
     st.fixed_dictionaries(
         {},
@@ -47,6 +49,9 @@ ANY_BODY: Final = st.builds(
             "tools": st.lists(_TOOL, min_size=1, max_size=3),
             "tool_choice": _WORDS
             | st.fixed_dictionaries({"type": _WORDS}, optional={"function": _JSON, "name": _WORDS}),
+            "functions": st.lists(_FUNCTION, min_size=1, max_size=2),
+            "function_call": _any_of("auto none") | _FUNCTION,
+            "reasoning_effort": _any_of("none minimal low high"),
             "response_format": st.fixed_dictionaries({"type": _WORDS}, optional={"json_schema": _JSON}),
         },
     ),

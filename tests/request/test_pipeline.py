@@ -10,13 +10,16 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from svir_proxy.client_request import Body
 from svir_proxy.errors import ProxyError
+from svir_proxy.expectation import Expectation
 from svir_proxy.profiles.loader import builtin_names, load_profile
 from svir_proxy.profiles.schema import Fact, Profile
 from svir_proxy.request import REWRITES, UpstreamRequest
+from svir_proxy.request.context import Context
 from svir_proxy.request.reasons import reason
 from tests.request.strategies import ANY_BODY
-from tests.request.support import MODEL, PLAIN, ask, bodies, differences, profile, rewrite
+from tests.request.support import MODEL, PLAIN, ask, bodies, call, client, differences, profile, rewrite, user
 
 BODIES: Final = bodies()
 PROFILES: Final = {name: load_profile(name) for name in builtin_names()}
@@ -83,9 +86,9 @@ def _assert_texts_survive(before: Mapping[str, Any], after: Mapping[str, Any]) -
         texts = [content] if isinstance(content, str) else [part.get("text") for part in content or ()]
         for text in filter(None, texts):
             assert json.dumps(text)[1:-1] in said
-        for call in message.get("tool_calls") or ():
-            assert call["function"]["name"] in said
-            assert json.dumps(call["function"]["arguments"] or "{}") in said
+        for made in message.get("tool_calls") or ():
+            assert made["function"]["name"] in said
+            assert json.dumps(made["function"]["arguments"] or "{}") in said
 
 
 def test_bodies_of_many_clients_are_there() -> None:
@@ -106,7 +109,7 @@ def test_stream_tells_what_the_server_is_asked() -> None:
 
 
 def test_each_rewrite_is_there_once() -> None:
-    assert len(set(REWRITES)) == len(REWRITES)
+    assert len({rewrite for rewrite, _ in REWRITES}) == len(REWRITES)
 
 
 # ----------------------------------------------------------------------- any body
@@ -160,6 +163,59 @@ def test_any_body_is_rewritten_or_refused(body: dict[str, Any], served: Profile)
     if result.expectation is not None:
         result.expectation.unmet(["f"], "{}")
         result.expectation.unmet([], "{}")
+
+
+def _through_all(body: Body, served: Profile) -> tuple[list[Any], list[str], Expectation | None] | ProxyError:
+    """What becomes of *body* where it goes through every rewrite, whatever it holds."""
+    try:
+        context = Context(client(dict(body)), served, MODEL)
+        for rewrite_, _ in REWRITES:
+            body = rewrite_(body, context)
+    except ProxyError as error:
+        return error
+    return [*body.items()], context.notes, (context.expectations or [None])[0]
+
+
+@given(ANY_BODY, st.sampled_from(_SERVERS))
+def test_a_rewrite_that_does_not_concern_a_request_had_nothing_to_do(body: dict[str, Any], served: Profile) -> None:
+    result = _attempt(body, served, MODEL)
+    if isinstance(result, UpstreamRequest):
+        assert ([*result.body.items()], [*result.notes], result.expectation) == _through_all(body, served)
+    else:
+        assert result == _through_all(body, served)
+
+
+_ONE_THING: Final = {
+    "a model": ask(model="alias"),
+    "a null": ask(seed=None),
+    "a tool": ask(tools=[{"type": "function", "name": "f", "strict": True}], tool_choice="required"),
+    "no tools": ask(tools=[]),
+    "a function": ask(functions=[{"name": "f"}], function_call={"name": "f"}),
+    "a function's result": ask(user(), {"role": "function", "name": "f", "content": "1"}),
+    "a format": ask(response_format={"type": "json_schema", "json_schema": {"name": "a", "schema": {}}}),
+    "an effort": ask(reasoning_effort="none"),
+    "another effort": ask(reasoning_effort="high"),
+    "a limit": ask(max_tokens=1),
+    "a limit in today's words": ask(max_completion_tokens=1),
+    "roles": ask({"role": "developer", "content": "a"}, user(), user(), {"role": "system", "content": "b"}),
+    "texts": ask(user(), {"role": "system", "content": "a"}, user(), user()),
+    "a file": ask(user([{"type": "file", "file": {"file_data": "data:text/plain,a"}}])),
+    "a turn": ask(
+        user([{"type": "text", "text": "a"}]),
+        {"role": "assistant", "reasoning": "b", "tool_calls": [call(arguments="")]},
+        {"role": "tool", "content": "c", "tool_call_id": "call_1"},
+    ),
+}
+
+
+@pytest.mark.parametrize("name", [*_ONE_THING, *BODIES])
+def test_nor_had_it_with_one_thing_or_with_what_clients_send(name: str) -> None:
+    body = _ONE_THING.get(name) or BODIES[name]
+    for served in _SERVERS:
+        result = _attempt(body, served, MODEL)
+        if isinstance(result, UpstreamRequest):
+            through = ([*result.body.items()], [*result.notes], result.expectation)
+            assert through == _through_all(body, served), served.name
 
 
 def test_names_that_clients_choose_do_no_harm_to_a_header() -> None:

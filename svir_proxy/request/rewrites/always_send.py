@@ -12,10 +12,11 @@ from svir_proxy.request.context import Context, with_values
 
 def add_fields(body: Body, context: Context) -> Body:
     """Add the profile's fields that the request does not set, unless the server has come to reject them."""
+    wanted = context.profile.request.always_send
+    if not wanted:
+        return body
     missing = {
-        name: value
-        for name, value in context.profile.request.always_send.items()
-        if name not in body and context.optional(name) != "rejected"
+        name: value for name, value in wanted.items() if name not in body and context.optional(name) != "rejected"
     }
     for name in missing:
         context.note(f"add={name}")

@@ -86,24 +86,28 @@ def is_foreign(name: str) -> bool:
 
 def leave_out_rejected(body: Body, context: Context) -> Body:
     """Drop the fields that the profile says, or this proxy has learned, are rejected; tell those that are ignored."""
-    names = [name for name in body if _is_rejected(name, context)]
-    names += [name for name, other in _TOGETHER.items() if other in names and name in body and name not in names]
-    for name in names:
-        context.note(f"drop={name}")
-    for name, value in body.items():
-        fact = context.profile.request.stop if name == "stop" else context.optional(name)
-        if fact == "ignored" and _says_something(name, value):
-            context.note(f"ignored={name}")
-    return without(body, *names) if names else body
-
-
-def _is_rejected(name: str, context: Context) -> bool:
     facts = context.profile.request
-    if name in DEMANDS:
-        return False
-    if name in facts.optional_fields:
-        return context.optional(name) == "rejected"
-    return facts.unknown_fields == "rejected" and is_foreign(name)
+    optional_fields = facts.optional_fields
+    rejected: list[str] = []
+    ignored: list[str] = []
+    for name, value in body.items():
+        fact = facts.stop if name == "stop" else optional_fields.get(name)
+        if fact is None:
+            if facts.unknown_fields == "rejected" and is_foreign(name):
+                rejected.append(name)
+        elif fact == "rejected":
+            if name not in DEMANDS:
+                rejected.append(name)
+        elif fact == "ignored" and _says_something(name, value):
+            ignored.append(name)
+    for name, other in _TOGETHER.items():
+        if other in rejected and name in body and name not in rejected:
+            rejected.append(name)
+    for name in rejected:
+        context.note(f"drop={name}")
+    for name in ignored:
+        context.note(f"ignored={name}")
+    return without(body, *rejected) if rejected else body
 
 
 def _says_something(name: str, value: Any) -> bool:
