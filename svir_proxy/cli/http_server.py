@@ -5,44 +5,92 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import os
+import signal
 import socket
 import sys
+from concurrent.futures import Future
 from functools import partial
 from importlib.util import find_spec
-from typing import TYPE_CHECKING, Any, Final, cast
+from typing import TYPE_CHECKING, Any, Final, Protocol, cast
 
 import uvicorn
-from uvicorn.config import STARTUP_FAILURE
-from uvicorn.supervisors import Multiprocess
 
 from svir_proxy.cli import FAILED, OK
 from svir_proxy.cli.configuration import url
+from svir_proxy.cli.reload import Reloader, Terminal, Watch
 from svir_proxy.listener import ClientConnection, ClientLimits
+from svir_proxy.server.logs import set_up_logging
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
-    from starlette.types import ASGIApp
+    from starlette.types import Receive, Scope, Send
 
+    from svir_proxy.cli.reload import Source
     from svir_proxy.settings import ServerSettings, Settings
 
 BACKLOG: Final = 4096
 """Connections the kernel holds before they are accepted: a burst of clients must not see a refusal."""
+_TAKING: Final = 30.0
+"""Seconds that a busy loop may take before it serves new settings."""
+
+
+class Application(Protocol):
+    """An ASGI application that can serve other settings while it runs."""
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Serve one scope."""
+
+    def reload(self, settings: Settings) -> None:
+        """Serve *settings* from the next request on; raises where they cannot be served. Called in the loop."""
 
 
 class Server(uvicorn.Server):
-    """Says when it accepts, and ends as an orderly exit rather than by the signal that asked for it."""
+    """Serves *app*. Says when it accepts, and ends as an orderly exit rather than by the signal that asked for it."""
 
     announcement: str = ""
     when_ready: Callable[[], None] | None = None
+
+    def __init__(self, app: Application, settings: Settings) -> None:
+        super().__init__(config_for(app, settings))
+        self._application = app
+        self._waiting: Settings | None = None  # what is to be served from the next turn of the loop on
+        self._loop: asyncio.AbstractEventLoop | None = None
 
     async def startup(self, sockets: list[socket.socket] | None = None) -> None:
         """Start, then say so."""
         await super().startup(sockets)
         if self.started:
-            _announce(self.announcement)
+            if self.announcement:
+                announce(self.announcement)
+            self._loop = asyncio.get_running_loop()
+            self._take(Future())
             if self.when_ready is not None:
                 self.when_ready()
+
+    def reload(self, settings: Settings) -> None:
+        """Serve *settings* from the next request on; raises where they cannot be. To be called in another thread."""
+        self._waiting = settings
+        if self._loop is not None:
+            taken: Future[None] = Future()
+            self._loop.call_soon_threadsafe(self._take, taken)
+            taken.result(_TAKING)
+
+    def _take(self, taken: Future[None]) -> None:
+        settings, self._waiting = self._waiting, None
+        if settings is None:
+            taken.set_result(None)
+            return
+        try:
+            self._application.reload(settings)
+        except Exception as exc:  # noqa: BLE001 - whoever asked is told
+            taken.set_exception(exc)
+            return
+        fresh = config_for(self._application, settings)
+        self.config.http_protocol_class = cast("type[asyncio.Protocol]", fresh.http)
+        self.config.timeout_graceful_shutdown = fresh.timeout_graceful_shutdown
+        set_up_logging(settings.logging)
+        taken.set_result(None)
 
     @contextlib.contextmanager
     def capture_signals(self) -> Iterator[None]:
@@ -54,32 +102,40 @@ class Server(uvicorn.Server):
                 self._captured_signals.clear()
 
 
-class Supervisor(Multiprocess):
-    """Worker processes on one socket; says once that they accept."""
-
-    announcement: str = ""
-    failed: bool = False
-
-    def keep_subprocess_alive(self) -> None:
-        """Called twice a second."""
-        super().keep_subprocess_alive()
-        if self.announcement and any(process.is_ready() for process in self.processes):
-            _announce(self.announcement)
-            self.announcement = ""
-        self.failed = any(process.exitcode == STARTUP_FAILURE for process in self.processes)
-
-
-def serve(app: ASGIApp, settings: Settings) -> int:
-    """Serve *app* in this process until a signal; the result is the process's status."""
+def serve(app: Application, settings: Settings, source: Source | None = None) -> int:
+    """Serve *app* in this process until a signal; the result is the process's status. *source*: what to reload from."""
     listener = listen(settings)
-    return FAILED if listener is None else serve_on(listener, app, settings)
+    if listener is None:
+        return FAILED
+    server = Server(app, settings)
+    if source is None:
+        return _run(server, listener, settings)
+    watch = Watch(Reloader(source, settings, server.reload))
+    terminal = Terminal()
+
+    def hang_up(*_: object) -> None:
+        if terminal.is_gone:
+            signal.raise_signal(signal.SIGTERM)
+        else:
+            watch.ask()
+
+    signal.signal(signal.SIGHUP, hang_up)
+    try:
+        return _run(server, listener, settings, watch.start)
+    finally:
+        watch.stop()
 
 
 def serve_on(
-    listener: socket.socket, app: ASGIApp, settings: Settings, when_ready: Callable[[], None] | None = None
+    listener: socket.socket, app: Application, settings: Settings, when_ready: Callable[[], None] | None = None
 ) -> int:
     """As `serve`, on a socket that listens already; calls *when_ready* once requests are accepted."""
-    server = Server(_config(app, settings))
+    return _run(Server(app, settings), listener, settings, when_ready)
+
+
+def _run(
+    server: Server, listener: socket.socket, settings: Settings, when_ready: Callable[[], None] | None = None
+) -> int:
     server.announcement = f"listening on {address(settings, listener)}"
     server.when_ready = when_ready
     try:
@@ -90,18 +146,8 @@ def serve_on(
     return OK
 
 
-def serve_with_workers(factory: str, settings: Settings) -> int:
-    """Serve the application that *factory* (``module:function``) makes in each worker, until a signal."""
-    listener = listen(settings)
-    if listener is None:
-        return FAILED
-    supervisor = Supervisor(_config(factory, settings, factory=True), [listener])
-    supervisor.announcement = f"listening on {address(settings, listener)}"
-    supervisor.run()
-    return FAILED if supervisor.failed else OK
-
-
-def _config(app: ASGIApp | str, settings: Settings, **more: Any) -> uvicorn.Config:
+def config_for(app: Callable[..., Any], settings: Settings) -> uvicorn.Config:
+    """The configuration of uvicorn."""
     return uvicorn.Config(
         app,
         workers=settings.server.workers,
@@ -118,7 +164,6 @@ def _config(app: ASGIApp | str, settings: Settings, **more: Any) -> uvicorn.Conf
         proxy_headers=False,
         log_config=None,
         log_level="warning",
-        **more,
     )
 
 
@@ -162,5 +207,6 @@ def address(settings: Settings, listener: socket.socket) -> str:
     return url(settings.server.host, listener.getsockname()[1])
 
 
-def _announce(line: str) -> None:
+def announce(line: str) -> None:
+    """Say *line* at once."""
     print(line, file=sys.stderr, flush=True)

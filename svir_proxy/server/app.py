@@ -80,6 +80,9 @@ class Proxy:
         else:
             same = unchanged(before.settings.backends, settings.backends)
             self.catalog = Catalog(self._upstreams, before.catalog.known(same))
+            places = {upstream.name: upstream.places for upstream in before.catalog.upstreams if upstream.name in same}
+            for upstream in self._upstreams:  # the server is the same, whichever generation asks it
+                upstream.places = places.get(upstream.name, upstream.places)
             self.learned = before.learned.of(same)
             self.calls = before.calls
         self._images = ImageFetcher()

@@ -5,42 +5,67 @@ from __future__ import annotations
 import asyncio
 import os
 import sys
-from typing import Any
+from importlib import import_module
+from typing import Any, Final
 
-from svir_proxy.cli.http_server import serve, serve_with_workers
+from svir_proxy.cli import supervisor
+from svir_proxy.cli.http_server import serve
 from svir_proxy.settings import Settings
 
 
-async def app(scope: dict[str, Any], receive: Any, send: Any) -> None:
+class App:
     """``/`` tells the process id; ``/stream`` sends a piece, and the rest once the request has come to its end."""
-    if scope["type"] == "lifespan":
-        await _lifespan(receive, send)
-        return
-    await send({"type": "http.response.start", "status": 200, "headers": []})
-    if scope["path"] == "/stream":
-        await send({"type": "http.response.body", "body": b"begun\n", "more_body": True})
-        while (await receive())["more_body"]:
-            pass
-        await send({"type": "http.response.body", "body": b"ended\n"})
-    elif scope["path"] == "/endless":
-        await send({"type": "http.response.body", "body": b"begun\n", "more_body": True})
-        await asyncio.Event().wait()
-    else:
-        await send({"type": "http.response.body", "body": str(os.getpid()).encode()})
+
+    def __init__(self, settings: Settings) -> None:
+        self._drain = settings.server.drain_seconds
+
+    def reload(self, settings: Settings) -> None:
+        self._drain = settings.server.drain_seconds
+
+    async def __call__(self, scope: Any, receive: Any, send: Any) -> None:
+        if scope["type"] == "lifespan":
+            await _lifespan(receive, send)
+            return
+        await send({"type": "http.response.start", "status": 200, "headers": []})
+        if scope["path"] == "/stream":
+            await send({"type": "http.response.body", "body": b"begun\n", "more_body": True})
+            while (await receive())["more_body"]:
+                pass
+            await send({"type": "http.response.body", "body": b"ended\n"})
+        elif scope["path"] == "/endless":
+            await send({"type": "http.response.body", "body": b"begun\n", "more_body": True})
+            await asyncio.Event().wait()
+        else:
+            await send({"type": "http.response.body", "body": str(os.getpid()).encode()})
 
 
-async def broken(scope: dict[str, Any], receive: Any, send: Any) -> None:
+class Broken(App):
     """Fails to start."""
-    await receive()
-    await send({"type": "lifespan.startup.failed", "message": "no"})
+
+    async def __call__(self, scope: Any, receive: Any, send: Any) -> None:
+        await receive()
+        await send({"type": "lifespan.startup.failed", "message": "no"})
 
 
-def make_app() -> Any:
-    return app
+class Stuck(App):
+    """Does not come to its end."""
+
+    async def __call__(self, scope: Any, receive: Any, send: Any) -> None:
+        if scope["type"] == "lifespan":
+            await receive()
+            await send({"type": "lifespan.startup.complete"})
+            await asyncio.Event().wait()
+        await super().__call__(scope, receive, send)
 
 
-def make_broken() -> Any:
-    return broken
+class Faulty(App):
+    """Cannot even be made."""
+
+    def __init__(self, settings: Settings) -> None:
+        raise RuntimeError("no")
+
+
+APPS: Final = {"app": App, "broken": Broken, "faulty": Faulty, "stuck": Stuck}
 
 
 async def _lifespan(receive: Any, send: Any) -> None:
@@ -54,6 +79,10 @@ async def _lifespan(receive: Any, send: Any) -> None:
 if __name__ == "__main__":
     name, workers, host, port, drain = sys.argv[1:]
     settings = Settings(server={"host": host, "port": port, "workers": workers, "drain_seconds": drain})  # type: ignore[arg-type]
+    # Under the name that workers import it by, not as __main__.
+    make = import_module("tests.cli.apps").APPS[name]
+    if name == "stuck":
+        supervisor._MARGIN = 0.0
     if settings.server.workers > 1:
-        sys.exit(serve_with_workers(f"tests.cli.apps:make_{name}", settings))
-    sys.exit(serve({"app": app, "broken": broken}[name], settings))
+        sys.exit(supervisor.serve_with_workers(make, settings))
+    sys.exit(serve(make(settings), settings))

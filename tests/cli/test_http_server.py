@@ -16,7 +16,7 @@ from typing import Final
 import pytest
 
 _LISTENING: Final = re.compile(r"listening on http://(\[::1\]|127\.0\.0\.1|localhost):(\d+)\n")
-_PATIENCE: Final = 30
+PATIENCE: Final = 30
 _ROOT: Final = Path(__file__).parents[2]
 
 
@@ -42,7 +42,7 @@ def announced(process: subprocess.Popen[str]) -> tuple[str, int]:
 
 @contextlib.contextmanager
 def connected(address: tuple[str, int]) -> Iterator[http.client.HTTPConnection]:
-    connection = http.client.HTTPConnection(*address, timeout=_PATIENCE)
+    connection = http.client.HTTPConnection(*address, timeout=PATIENCE)
     try:
         yield connection
     finally:
@@ -60,7 +60,7 @@ def get(address: tuple[str, int]) -> tuple[str, set[str]]:
 
 def accepts(address: tuple[str, int]) -> bool:
     try:
-        socket.create_connection(address, _PATIENCE).close()
+        socket.create_connection(address, PATIENCE).close()
     except ConnectionError:
         return False
     return True
@@ -73,7 +73,7 @@ def test_it_says_where_it_listens_and_ends_with_status_0(stop: signal.Signals) -
         assert body == str(process.pid)
         assert not {"server", "date"} & headers
         process.send_signal(stop)
-        _, rest = process.communicate(timeout=_PATIENCE)
+        _, rest = process.communicate(timeout=PATIENCE)
     assert (process.returncode, rest) == (0, "")
 
 
@@ -93,7 +93,7 @@ def test_a_running_answer_ends_before_the_process_does() -> None:
             connection.send(b"2")
             assert response.read() == b"ended\n"
             response.close()
-        assert process.wait(_PATIENCE) == 0
+        assert process.wait(PATIENCE) == 0
 
 
 def test_an_answer_that_does_not_end_is_cut_at_the_drain_limit() -> None:
@@ -105,7 +105,7 @@ def test_an_answer_that_does_not_end_is_cut_at_the_drain_limit() -> None:
             process.send_signal(signal.SIGTERM)
             with pytest.raises(http.client.IncompleteRead):
                 response.read()
-        assert process.wait(_PATIENCE) == 0
+        assert process.wait(PATIENCE) == 0
 
 
 def test_ipv6_is_bracketed() -> None:
@@ -120,26 +120,15 @@ def test_a_port_in_use_is_one_line(workers: int) -> None:
     with socket.create_server(("127.0.0.1", 0)) as taken:
         port = taken.getsockname()[1]
         with started(port=port, workers=workers) as process:
-            _, said = process.communicate(timeout=_PATIENCE)
+            _, said = process.communicate(timeout=PATIENCE)
     assert said == (
         f"cannot listen on http://127.0.0.1:{port}: address already in use; choose another with --host or --port\n"
     )
     assert process.returncode == 1
 
 
-def test_workers_share_the_port_and_say_so_once() -> None:
-    with started(workers=2) as process:
-        address = announced(process)
-        worker, _ = get(address)
-        assert worker not in ("", str(process.pid))
-        process.send_signal(signal.SIGTERM)
-        _, rest = process.communicate(timeout=_PATIENCE)
-    assert (process.returncode, rest) == (0, "")
-
-
-@pytest.mark.parametrize("workers", [1, 2])
-def test_an_application_that_does_not_start_is_a_failure(workers: int) -> None:
-    with started("broken", workers=workers) as process:
-        _, said = process.communicate(timeout=_PATIENCE)
+def test_an_application_that_does_not_start_is_a_failure() -> None:
+    with started("broken") as process:
+        _, said = process.communicate(timeout=PATIENCE)
     assert "listening" not in said
     assert process.returncode == 1

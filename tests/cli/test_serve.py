@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-import json
-import os
+import pickle
 import re
 import subprocess
 import sys
@@ -14,8 +13,8 @@ from typing import Any, Final
 
 import pytest
 
-from svir_proxy.cli import http_server, main
-from svir_proxy.cli.serve import as_environment, worker_app
+from svir_proxy.cli import http_server, main, supervisor
+from svir_proxy.cli.serve import make_app
 from svir_proxy.server import discovery
 from svir_proxy.server.discovery import Found
 from svir_proxy.settings import Settings
@@ -31,8 +30,9 @@ class Started:
         self.app: Any = None
         self.settings = Settings()
 
-    def serve(self, app: Any, settings: Settings) -> int:
+    def serve(self, app: Any, settings: Settings, source: Any) -> int:
         self.app, self.settings = app, settings
+        assert source.read(settings) == settings, "what is read again is what was read"
         return 0
 
 
@@ -43,7 +43,7 @@ def started(monkeypatch: pytest.MonkeyPatch) -> Started:
     application.create_app = lambda settings: ("application of", settings)  # type: ignore[attr-defined]
     monkeypatch.setitem(sys.modules, "svir_proxy.server.app", application)
     monkeypatch.setattr(http_server, "serve", started.serve)
-    monkeypatch.setattr(http_server, "serve_with_workers", started.serve)
+    monkeypatch.setattr(supervisor, "serve_with_workers", started.serve)
 
     async def find(*_: Any, **__: Any) -> list[Found]:
         return [Found("http://127.0.0.1:1234", "lm-studio", "LM Studio", ("m1",))]
@@ -71,7 +71,8 @@ def test_without_backends_those_that_run_are_served(
     assert [(backend.name, backend.root, backend.profile) for backend in started.settings.backends] == [
         ("lm-studio", "http://127.0.0.1:1234", "lm-studio")
     ]
-    assert capsys.readouterr().err == "found LM Studio on http://127.0.0.1:1234 (model m1)\n"
+    told = "found LM Studio on http://127.0.0.1:1234 (model m1)\n"
+    assert capsys.readouterr().err == told * 2, "it looks again when the configuration is read again"
 
 
 def test_it_starts_all_the_same_when_nothing_is_found(
@@ -85,27 +86,28 @@ def test_it_starts_all_the_same_when_nothing_is_found(
 
     monkeypatch.setattr(discovery, "discover", find)
     assert main(["serve", "--port", "8080"]) == 0
-    assert looked_at == [{"skip_ports": {8080}}], "the proxy does not look for itself"
+    assert looked_at == [{"skip_ports": {8080}}] * 2, "the proxy does not look for itself"
     assert started.settings.backends == []
     told = capsys.readouterr().err
     assert told.startswith("no model server found on ports 1234, ")
     assert "8080" not in told
 
 
-@pytest.mark.parametrize("configuration", [None, _BACKENDS])
-def test_a_worker_has_the_same_settings(
-    started: Started, configuration: str | None, monkeypatch: pytest.MonkeyPatch
+def test_workers_are_given_the_settings_and_the_profiles_as_they_were_checked(
+    started: Started, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("SVIR_SERVER__PORT", "1001")
-    argv = ["serve", "--host", "localhost", "--workers", "3"]
-    if configuration is not None:
-        Path("c.yaml").write_text(configuration)
-        argv += ["--config", "c.yaml"]
-    assert main(argv) == 0
-    assert started.app == "svir_proxy.cli.serve:worker_app"
-    told, settings = worker_app()  # type: ignore[misc]
-    assert (told, settings) == ("application of", started.settings)
-    assert (settings.server.host, settings.server.port, settings.server.workers) == ("localhost", 1001, 3)
+    Path("mine.yaml").write_text("name: mine\nserver: Mine\nobserved: [{source: run}]\n")
+    Path("c.yaml").write_text("backends: [{name: a, base_url: 'http://h', api_key: k, profile: mine.yaml}]")
+    assert main(["serve", "--host", "localhost", "--workers", "3", "--config", "c.yaml"]) == 0
+    assert started.app is make_app
+    Path("mine.yaml").unlink()
+    handed = pickle.loads(pickle.dumps(started.settings))
+    assert handed == started.settings
+    assert (handed.server.host, handed.server.port, handed.server.workers) == ("localhost", 1001, 3)
+    [backend] = handed.backends
+    assert (backend.loaded_profile.server, backend.key.get_secret_value()) == ("Mine", "k")
+    assert make_app(handed) == ("application of", handed)  # type: ignore[comparison-overlap]
 
 
 @pytest.mark.parametrize(
@@ -154,11 +156,3 @@ def test_the_real_thing(tmp_path: Path, workers: int) -> None:
             assert process.wait(30) == 0
         finally:
             process.kill()
-
-
-def test_flags_as_environment() -> None:
-    flags = {"server": {"host": "h", "port": "1"}, "backends": [{"name": "a"}]}
-    variables = as_environment(flags)
-    assert variables == {"SVIR_SERVER__HOST": "h", "SVIR_SERVER__PORT": "1", "SVIR_BACKENDS": '[{"name": "a"}]'}
-    assert json.loads(variables["SVIR_BACKENDS"])
-    assert not set(variables) & set(os.environ)

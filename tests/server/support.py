@@ -221,6 +221,14 @@ class Client:
         await self.ask(body, **more)
         return await self.status(), await self.body()
 
+    def write(self, data: bytes) -> None:
+        """Send bytes as they are."""
+        self._writer.write(data)
+
+    async def end(self) -> bytes:
+        """What comes until the proxy closes the connection."""
+        return await soon(self._reader.read())
+
     def leave(self) -> None:
         """Close the connection at once."""
         self._writer.transport.abort()

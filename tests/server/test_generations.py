@@ -191,9 +191,24 @@ async def test_what_is_known_of_backends_that_have_not_changed_is_kept() -> None
             assert sorted(asked) == now
 
 
-async def test_settings_that_cannot_be_served_change_nothing(
-    monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
-) -> None:
+async def test_a_backend_gets_no_more_at_a_time_because_two_generations_ask_it() -> None:
+    limits = {"max_requests": 1, "max_waiting": 0}
+    async with servers() as (server, _):
+        app = create_app(settings(address(server), backend=limits))
+        async with living(app):
+            first, peer = await streaming(app, server)
+            app.reload(settings(address(server), backend=limits, auth={"keys": []}))
+            second = Asked(app, STREAM)
+            assert b"max_requests" in await second.over()
+            assert second.wire.sent[0]["status"] == 503
+            await peer.send(piece(FINISH + DONE) + LAST_PIECE)
+            await first.over()
+            third, peer = await streaming(app, server)
+            await peer.send(piece(FINISH + DONE) + LAST_PIECE)
+            await third.over()
+
+
+async def test_settings_that_cannot_be_served_change_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
     app = create_app(settings(URL), httpx.MockTransport(model_server))
     transport = httpx.ASGITransport(app)
     async with living(app), httpx.AsyncClient(transport=transport, base_url="http://127.0.0.1:8484") as client:
@@ -203,8 +218,7 @@ async def test_settings_that_cannot_be_served_change_nothing(
 
         with monkeypatch.context() as patched:
             patched.setattr("svir_proxy.server.app.Upstream", broken)
-            app.reload(settings("http://elsewhere"))
-        assert (await client.post("/v1/chat/completions", json=CHAT)).status_code == 200
-    (record,) = [record for record in caplog.records if record.levelname == "ERROR"]
-    assert record.message == "the configuration cannot be served; the old one stays"
-    assert record.exc_info is not None
+            with pytest.raises(OSError, match="no such certificate"):
+                app.reload(settings("http://elsewhere"))
+        response = await client.post("/v1/chat/completions", json=CHAT)
+        assert (response.status_code, response.headers["x-svir-backend"]) == (200, "b0")

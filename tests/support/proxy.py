@@ -11,7 +11,7 @@ import httpx
 import uvicorn
 from pydantic import ValidationError
 
-from svir_proxy.cli.http_server import _config
+from svir_proxy.cli.http_server import config_for
 from svir_proxy.server.app import create_app
 from svir_proxy.settings import Settings, SettingsError
 from svir_proxy.settings.problems import problems_of
@@ -41,7 +41,7 @@ def settings_for(
 @asynccontextmanager
 async def running_proxy(settings: Settings) -> AsyncIterator[str]:
     """The proxy, listening; gives its base URL without ``/v1``."""
-    server = _Server(_config(create_app(settings), settings))
+    server = _Server(config_for(create_app(settings), settings))
     # With its protocol named: only then asyncio turns off Nagle's algorithm, which costs 40 ms for each answer.
     listener = socket.socket(socket.AF_INET, socket.SOCK_STREAM, socket.IPPROTO_TCP)
     listener.bind(("127.0.0.1", 0))
