@@ -23,10 +23,11 @@ class HttpError(Exception):
 
 
 class Client:
-    """One connection to the proxy, for one request after the other."""
+    """One connection to the proxy, for one request after the other. *fields*: lines of every head."""
 
-    def __init__(self, port: int) -> None:
+    def __init__(self, port: int, fields: bytes = b"") -> None:
         self._port = port
+        self._fields = fields
 
     async def __aenter__(self) -> Self:
         self._reader, self._writer = await asyncio.open_connection("127.0.0.1", self._port)
@@ -38,23 +39,43 @@ class Client:
 
     async def ask(self, body: dict[str, Any], exchange: Exchange) -> Seen:
         """Send a chat request and read the answer to its end; *exchange* is told what is seen, as it is seen."""
-        content = dumps(body)
+        self.send(dumps(body))
+        return await self.answer(exchange)
+
+    def send(self, content: bytes, line: bytes = b"POST /v1/chat/completions") -> None:
+        """Send a request of JSON; *line*: its method and its path."""
         self._writer.write(
-            b"POST /v1/chat/completions HTTP/1.1\r\nHost: 127.0.0.1\r\nContent-Type: application/json\r\n"
-            b"Content-Length: %d\r\n\r\n%b" % (len(content), content)
+            b"%b HTTP/1.1\r\nHost: 127.0.0.1\r\n%bContent-Type: application/json\r\nContent-Length: %d\r\n\r\n%b"
+            % (line, self._fields, len(content), content)
         )
-        head = await soon(self._reader.readuntil(b"\r\n\r\n"))
-        status, headers = _read_head(head)
-        exchange.status = status
+
+    async def answer(self, exchange: Exchange) -> Seen:
+        """Read an answer to its end; *exchange* is told what is seen, as it is seen."""
+        return await self.hear(exchange.body, exchange)
+
+    async def hear(
+        self, into: bytearray, exchange: Exchange | None = None, *, head: bool = False, to_end: bool = False
+    ) -> Seen:
+        """Read one answer, its body *into* there as it comes; *exchange* is told of its status.
+
+        *head*: it answers a HEAD. *to_end*: its body may end with the connection. One of 1xx has no body.
+        """
+        status, headers = _read_head(await soon(self._reader.readuntil(b"\r\n\r\n")), to_end=to_end)
+        if exchange is not None:
+            exchange.status = status
         try:
-            if headers.get("transfer-encoding") == "chunked":
-                await self._read_chunks(exchange.body)
+            if status < 200 or head:
+                pass
+            elif headers.get("transfer-encoding") == "chunked":
+                await self._read_chunks(into)
+            elif "content-length" in headers:
+                into += await soon(self._reader.readexactly(int(headers["content-length"])))
             else:
-                exchange.body += await soon(self._reader.readexactly(int(headers["content-length"])))
+                into += await soon(self._reader.read())
         except asyncio.IncompleteReadError as exc:
-            exchange.body += exc.partial
-            return Seen(status, headers, bytes(exchange.body), clean=False)
-        return Seen(status, headers, bytes(exchange.body))
+            into += exc.partial
+            return Seen(status, headers, bytes(into), clean=False)
+        return Seen(status, headers, bytes(into))
 
     async def _read_chunks(self, into: bytearray) -> None:
         size = -1
@@ -72,7 +93,7 @@ class Client:
             into += data[:-2]
 
 
-def _read_head(head: bytes) -> tuple[int, dict[str, str]]:
+def _read_head(head: bytes, *, to_end: bool = False) -> tuple[int, dict[str, str]]:
     found = _STATUS.match(head)
     if found is None:
         raise HttpError(f"a status line of {head[:80]!r}")
@@ -87,6 +108,7 @@ def _read_head(head: bytes) -> tuple[int, dict[str, str]]:
             raise HttpError(f"two fields of {name}")
         headers[name] = line[2].decode("latin-1").strip()
         at = line.end()
-    if ("transfer-encoding" in headers) == ("content-length" in headers):
+    framings = ("transfer-encoding" in headers) + ("content-length" in headers)
+    if framings != 1 and not (framings == 0 and (to_end or found[1].startswith(b"1"))):
         raise HttpError(f"no framing, or two: {head!r}")
     return int(found[1]), headers

@@ -1,26 +1,19 @@
 """An upstream that plays scripts, byte by byte as they are written, and knows what the proxy has taken of them.
 
 A script is made of steps. No step waits for time to pass: a step waits for the proxy to have read what was sent, for
-the client to have seen it, or for the proxy to close the connection, which is how every stall ends.
-
-The proxy runs in this process, so its end of a connection can be looked at (`Peer.taken`); Linux only.
+the client to have seen it, or for the proxy to close the connection, which is how every stall ends. What the proxy has
+read the kernel says; Linux only.
 """
 
 from __future__ import annotations
 
 import asyncio
 import contextlib
-import fcntl
-import os
 import re
-import socket
-import stat
-import struct
-import termios
 from dataclasses import dataclass, field
-from pathlib import Path
 from typing import TYPE_CHECKING, Final, Protocol, Self
 
+from tests.faults.kernel import has_left, has_read
 from tests.faults.wire import WORDS
 from tests.server.transport import raw_server
 from tests.server.transport.raw_server import until
@@ -28,10 +21,6 @@ from tests.server.transport.raw_server import until
 if TYPE_CHECKING:
     import ssl
     from collections.abc import Sequence
-
-_BYTES_RECEIVED: Final = 128
-"""Where ``struct tcp_info`` has ``tcpi_bytes_received``, 64 bits."""
-
 
 _NAME: Final = re.compile(rb"exchange \d+")
 
@@ -48,7 +37,6 @@ class Peer(raw_server.Peer):
         self.spoilt = False
         """Whether a request that arrives is a fault of the proxy: the connection cannot be trusted any more."""
         self._sent = 0
-        self._other: tuple[int, int] | None = None
 
     async def send(self, data: bytes) -> None:
         self._sent += len(data)
@@ -73,48 +61,11 @@ class Peer(raw_server.Peer):
 
     def is_left(self) -> bool:
         """Whether the proxy has closed its end."""
-        if self._other is None:
-            self._other = _other_end(self._writer.get_extra_info("socket"))
-        if self._other is None:
-            return True
-        fd, inode = self._other
-        try:
-            return os.fstat(fd).st_ino != inode
-        except OSError:
-            return True
+        return has_left(self._writer.get_extra_info("socket"))
 
     def taken(self) -> bool:
         """Whether the proxy has read all that was sent, or has closed its end."""
-        if self.is_left():
-            return True
-        assert self._other is not None
-        fd = self._other[0]
-        other = socket.socket(fileno=fd)
-        try:
-            info = other.getsockopt(socket.IPPROTO_TCP, socket.TCP_INFO, _BYTES_RECEIVED + 8)
-        finally:
-            other.detach()
-        arrived = struct.unpack_from("Q", info, _BYTES_RECEIVED)[0]
-        unread = struct.unpack("i", fcntl.ioctl(fd, termios.FIONREAD, b"\0" * 4))[0]
-        return arrived >= self._sent and unread == 0
-
-
-def _other_end(sock: socket.socket) -> tuple[int, int] | None:
-    """Descriptor and inode of the socket of this process at the other end of *sock*."""
-    here, there = sock.getsockname(), sock.getpeername()
-    for entry in Path("/proc/self/fd").iterdir():
-        with contextlib.suppress(OSError):
-            fd = int(entry.name)
-            status = os.fstat(fd)
-            if not stat.S_ISSOCK(status.st_mode):
-                continue
-            other = socket.socket(fileno=fd)
-            try:
-                if other.getsockname() == there and other.getpeername() == here:
-                    return fd, status.st_ino
-            finally:
-                other.detach()
-    return None
+        return has_read(self._writer.get_extra_info("socket"), self._sent)
 
 
 @dataclass(slots=True, eq=False)
