@@ -21,7 +21,9 @@ def repair_history(body: Body, context: Context) -> Body:
     def change(message: dict[str, Any]) -> dict[str, Any]:
         if message.get("role") != "assistant":
             return message
-        return _refusals(_arguments(_reasoning(message, context), context), context)
+        if "reasoning_content" in message or "reasoning" in message:
+            message = _reasoning(message, context)
+        return _refusals(_arguments(message, context), context)
 
     return map_messages(body, change)
 

@@ -11,14 +11,14 @@ from typing import Final
 from svir_proxy.client_request import Body
 from svir_proxy.request.context import Context, with_values, without
 
-_NAMES: Final = ("max_completion_tokens", "max_tokens")
+_OTHER: Final = {"max_tokens": "max_completion_tokens", "max_completion_tokens": "max_tokens"}
 
 
 def name_token_limit(body: Body, context: Context) -> Body:
     """Keep one limit, under the server's name for it."""
     wanted = context.profile.request.max_tokens_field
-    given = [name for name in _NAMES if name in body]
-    if not given or wanted == "both" or given == [wanted]:
+    if wanted == "both" or _OTHER[wanted] not in body:
         return body
     context.note(f"max_tokens={wanted}")
-    return with_values(without(body, *_NAMES), {wanted: body[given[0]]})
+    limit = body.get("max_completion_tokens", body.get("max_tokens"))
+    return with_values(without(body, *_OTHER), {wanted: limit})
