@@ -34,6 +34,8 @@ from tests.server.support import (
 )
 from tests.server.transport.raw_server import Peer, RawServer, soon
 
+MANY: Final = 50
+"""Streams that are open when something happens to the process that has them."""
 EACH: Final = pytest.mark.parametrize("workers", [1, 2])
 
 
@@ -73,6 +75,15 @@ async def begun(client: Client, server: RawServer) -> Peer:
     return peer
 
 
+async def many(serving: Serving, server: RawServer, stack: AsyncExitStack) -> list[tuple[Client, Peer]]:
+    """Streams that have begun, each on a connection of its own."""
+    streams = []
+    for _ in range(MANY):
+        client = await stack.enter_async_context(serving.client())
+        streams.append((client, await begun(client, server)))
+    return streams
+
+
 async def goes_on(client: Client, peer: Peer) -> None:
     """The stream of `begun` goes on, to its proper end."""
     await peer.send(piece(text("b") + FINISH + DONE) + LAST_PIECE)
@@ -100,14 +111,14 @@ async def test_what_runs_may_end_and_nothing_new_comes_in(tmp_path: Path, worker
         async with (
             serve(path, workers) as serving,
             serving.client() as idle,
-            serving.client() as streamed,
             serving.client() as waiting,
             serving.client() as slow,
+            AsyncExitStack() as stack,
         ):
             await idle.ask(b"", "/healthz", "GET")
             assert await idle.status() == 200
             await idle.body()
-            stream = await begun(streamed, server)
+            streams = await many(serving, server, stack)
             answer = await asked(waiting, server, CHAT)
             body = json.dumps(CHAT).encode()
             slow.write(b"POST /v1/chat/completions HTTP/1.1\r\nhost: localhost\r\ncontent-type: application/json\r\n")
@@ -122,8 +133,9 @@ async def test_what_runs_may_end_and_nothing_new_comes_in(tmp_path: Path, worker
             slow.write(body[10:])
             await (await server.accept()).answer(whole(COMPLETION))
             assert await slow.status() == 200
-            await goes_on(streamed, stream)
-            assert await streamed.end() == b""
+            for streamed, stream in streams:
+                await goes_on(streamed, stream)
+                assert await streamed.end() == b""
             await answer.send(whole(COMPLETION))
             assert (await waiting.status(), waiting.headers["connection"]) == (200, "close")
             assert (await waiting.body())["choices"][0]["message"]["content"] == "one two"
@@ -139,14 +151,16 @@ async def test_what_runs_for_too_long_ends_with_an_error(tmp_path: Path, workers
         configure(path, server, server={"drain_seconds": 0})
         async with (
             serve(path, workers) as serving,
-            serving.client() as streamed,
             serving.client() as silent,
             serving.client() as waiting,
+            AsyncExitStack() as stack,
         ):
-            peers = [await begun(streamed, server), await asked(silent, server, STREAM)]
-            peers.append(await asked(waiting, server, CHAT))
+            streams = await many(serving, server, stack)
+            peers = [await asked(silent, server, STREAM), await asked(waiting, server, CHAT)]
             serving.signal(signal.SIGTERM)
-            assert deltas(await streamed.rest()) == ["upstream_unavailable"]
+            for streamed, stream in streams:
+                assert deltas(await streamed.rest()) == ["upstream_unavailable"]
+                await stream.gone()
             for client in (silent, waiting):
                 assert await client.status() == 503
                 assert client.headers["retry-after"] == "1"
@@ -155,7 +169,7 @@ async def test_what_runs_for_too_long_ends_with_an_error(tmp_path: Path, workers
                 await peer.gone()
             status, log = await serving.ended()
             assert status == 0
-            assert log.count("upstream_unavailable") == 3
+            assert log.count("upstream_unavailable") == MANY + 2
             assert "Traceback" not in log
 
 
@@ -170,8 +184,8 @@ async def test_the_new_configuration_counts_for_what_comes_and_the_old_for_what_
     path = tmp_path / "c.yaml"
     async with model_server() as old, model_server() as new:
         configure(path, old, server={"reload": how == "file"})
-        async with serve(path, workers) as serving, serving.client() as streamed, serving.client() as waiting:
-            stream = await begun(streamed, old)
+        async with serve(path, workers) as serving, serving.client() as waiting, AsyncExitStack() as stack:
+            streams = await many(serving, old, stack)
             answer = await asked(waiting, old, CHAT)
             configure(path, new, "b", logging={"format": "json"}, server={"reload": how == "file"})
             if how == "SIGHUP":
@@ -180,16 +194,17 @@ async def test_the_new_configuration_counts_for_what_comes_and_the_old_for_what_
             for _ in range(8):  # more than there are workers, each on a connection of its own
                 assert await answered_by(serving, new) == "b"
 
-            await goes_on(streamed, stream)
+            for streamed, stream in streams:
+                await goes_on(streamed, stream)
             await answer.send(whole(COMPLETION))
             assert (await waiting.status(), waiting.headers["x-svir-backend"]) == (200, "a")
             await waiting.body()
-            await stream.gone()
-            await answer.gone()
+            for peer in (answer, *(stream for _, stream in streams)):
+                await peer.gone()
             peer = await asked(waiting, new, CHAT)  # on the connection that was there before
             await peer.send(whole(COMPLETION))
             assert (await waiting.status(), waiting.headers["x-svir-backend"]) == (200, "b")
-            assert old.accepted == 2
+            assert old.accepted == MANY + 1
             serving.signal(signal.SIGTERM)
             status, log = await serving.ended()
             assert status == 0
@@ -241,19 +256,18 @@ async def test_the_crash_of_a_worker_loses_its_own_streams_only(tmp_path: Path) 
             doomed, other = serving.workers
             # Whoever stands still accepts nothing.
             await stop(other)
-            first = await stack.enter_async_context(serving.client())
-            lost = await begun(first, server)
+            lost = await many(serving, server, stack)
             os.kill(other, signal.SIGCONT)
             await stop(doomed)
-            second = await stack.enter_async_context(serving.client())
-            stream = await begun(second, server)
+            kept = await many(serving, server, stack)
             os.kill(doomed, signal.SIGCONT)
             path.write_text("backends: [")
             await serving.said("the configuration was not reloaded")
 
             os.kill(doomed, signal.SIGKILL)
-            assert await first.end() == b"", "cut off, without the end of its body"
-            await lost.gone()
+            for streamed, stream in lost:
+                assert await streamed.end() == b"", "cut off, without the end of its body"
+                await stream.gone()
             ended = await serving.said(r"worker (\d+) ended \((\w+)\); (\d+) takes its place")
             assert (int(ended[1]), ended[2]) == (doomed, "SIGKILL")
             await serving.said(rf"worker {ended[3]} serves")
@@ -261,7 +275,8 @@ async def test_the_crash_of_a_worker_loses_its_own_streams_only(tmp_path: Path) 
             await stop(other)
             assert await answered_by(serving, server) == "b", "the last configuration that was right"
             os.kill(other, signal.SIGCONT)
-            await goes_on(second, stream)
+            for streamed, stream in kept:
+                await goes_on(streamed, stream)
             serving.signal(signal.SIGTERM)
             assert (await serving.ended())[0] == 0
 
