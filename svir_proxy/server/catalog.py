@@ -10,8 +10,8 @@ import asyncio
 import difflib
 import time
 from collections.abc import Container, Mapping, Sequence
-from dataclasses import dataclass, replace
-from typing import Any, Final
+from dataclasses import dataclass, field, replace
+from typing import Any, Final, NamedTuple
 
 from svir_proxy.client_request import ClientRequest
 from svir_proxy.errors import ProxyError
@@ -29,8 +29,7 @@ _WITHOUT_LIST: Final = frozenset({"upstream_bad_response", "invalid_request"})
 """Errors of a server that answers, but has no list to look into."""
 
 
-@dataclass(frozen=True, slots=True)
-class Route:
+class Route(NamedTuple):
     """Where a request goes: the backend, and its server's own name for the model (``""``: none was named)."""
 
     upstream: Upstream
@@ -46,6 +45,8 @@ class _Listing:
     until: float = 0.0
     models: list[ListedModel] | None = None
     """The last list that was read."""
+    ids: Mapping[str, str] = field(default_factory=dict)
+    """The server's id for each id and each listed name in it."""
     error: ProxyError | None = None
     """Why the last attempt brought none."""
 
@@ -59,6 +60,10 @@ class Catalog:
         self._listings = {upstream.name: known.get(upstream.name) or _Listing() for upstream in upstreams}
         self._refreshing: dict[str, asyncio.Task[None]] = {}
         self._started = int(time.time())
+        self._aliases: dict[str, Route] = {}
+        for upstream in upstreams:
+            for alias, model in upstream.backend.models.items():
+                self._aliases.setdefault(alias, Route(upstream, model))
 
     def known(self, backends: Container[str]) -> Mapping[str, _Listing]:
         """The lists of these *backends*, for a catalog in the place of this one."""
@@ -70,9 +75,8 @@ class Catalog:
         A backend that stands alone is asked for any name, unless naming a model makes its server load it: then it has
         to be in the server's list or among the aliases.
         """
-        for upstream in self.upstreams:
-            if model in upstream.backend.models:
-                return Route(upstream, upstream.backend.models[model])
+        if model in self._aliases:
+            return self._aliases[model]
         if not self.upstreams:
             raise ProxyError(
                 "upstream_unavailable",
@@ -87,22 +91,23 @@ class Catalog:
         for upstream in self.upstreams:
             self._refresh(upstream)
         for upstream in self.upstreams:
-            found = _find(await self.models(upstream), model)
-            if found is not None:
+            await self.models(upstream)
+            if (found := self._listings[upstream.name].ids.get(model)) is not None:
                 return Route(upstream, found)
         raise self._missing(model)
 
     async def _alone(self, upstream: Upstream, model: str) -> Route:
-        policy = upstream.profile.request.model
         if not model:
             return Route(upstream, model)
+        policy = upstream.profile.request.model
+        listing = self._listings[upstream.name]
         if policy == "any":
-            found = _find(self._listings[upstream.name].models, model)
+            found = listing.ids.get(model)
             return Route(upstream, found or model, listed=found is not None)
         found = self._find_known(upstream, model)
-        if found is None and (policy == "loads" or self._listings[upstream.name].models is None):
+        if found is None and (policy == "loads" or listing.models is None):
             listed = await self.models(upstream)
-            found = _find(listed, model)
+            found = listing.ids.get(model)
             if found is None and policy == "loads":
                 if isinstance(listed, ProxyError) and listed.kind not in _WITHOUT_LIST:
                     raise replace(listed)
@@ -166,7 +171,7 @@ class Catalog:
     def _find_known(self, upstream: Upstream, model: str) -> str | None:
         """The server's id for *model* in the list that is known, which is asked for anew when it is old."""
         listing = self._listings[upstream.name]
-        found = _find(listing.models, model)
+        found = listing.ids.get(model)
         if found is not None and asyncio.get_running_loop().time() >= listing.until:
             self._refresh(upstream)
         return found
@@ -183,7 +188,9 @@ class Catalog:
     async def _read_list(self, upstream: Upstream) -> None:
         listing = self._listings[upstream.name]
         try:
-            listing.models, listing.error = await self._fetch(upstream), None
+            models = await self._fetch(upstream)
+            listing.models, listing.error = models, None
+            listing.ids = {item.name: item.id for item in models} | {item.id: item.id for item in models}
         except ProxyError as error:
             listing.error = error
         listing.until = asyncio.get_running_loop().time() + _FRESH_SECONDS
@@ -242,11 +249,3 @@ _NO_REQUEST: Final = ClientRequest(
     part_kinds=frozenset(),
 )
 """A model list is asked for without a chat request."""
-
-
-def _find(listed: list[ListedModel] | ProxyError | None, model: str) -> str | None:
-    """The server's id for *model*, by id or by listed name."""
-    known = listed if isinstance(listed, list) else []
-    return next((item.id for item in known if item.id == model), None) or next(
-        (item.id for item in known if item.name == model), None
-    )
