@@ -1,8 +1,8 @@
-"""Measures the core without any I/O: CPU time for each event of a stream, each request and each plain answer.
+"""Measures the core alone: CPU time for each event of a stream, each request, its line in the log, each plain answer.
 
-Each shape is a stream as a server sends it, read by the normalizer and written by the SSE writer; that the client gets
-all of its text is checked first. Figures are medians of interleaved repetitions. With --save and --compare two commits
-are held against each other.
+There is no I/O but that line's. Each shape is a stream as a server sends it, read by the normalizer and written by the
+SSE writer; that the client gets all of its text is checked first. Figures are medians of interleaved repetitions. With
+--save and --compare two commits are held against each other.
 """
 
 from __future__ import annotations
@@ -20,11 +20,11 @@ from typing import Any, Final
 sys.path.insert(0, str(Path(__file__).parents[1]))  # this tree, whatever is installed
 
 from harness.machine import describe_commit
-from harness.shapes import SHAPES, WHOLE_ANSWER, Shape, request_bodies
+from harness.requests import request_works
+from harness.shapes import SHAPES, WHOLE_ANSWER, Shape
 
 from svir_proxy.client_request import ClientRequest
 from svir_proxy.profiles import load_profile
-from svir_proxy.request import rewrite_request
 from svir_proxy.response.completion import CompletionFolder
 from svir_proxy.response.events import Failed, Finished
 from svir_proxy.response.json_text import dumps
@@ -49,9 +49,8 @@ def main() -> int:
     for name, shape in SHAPES.items():
         few = pieces // 10 if name == "byte-wise" else pieces
         works[name] = (shape.what, *_stream_work(shape, few))
-    for name, what, body in request_bodies():
-        times = max(1, min(pieces, 2_000_000 // len(body)))
-        works[f"request: {name}"] = (what, _request_work(body, times), times * 1000.0)
+    for name, each in request_works(pieces):
+        works[name] = (each.what, each.work, each.times * 1000.0)
     works["answer"] = ("a plain answer", _answer_work(pieces), pieces * 1000.0)
     if args.only:
         works = {name: work for name, work in works.items() if args.only in name}
@@ -117,20 +116,6 @@ def _said(stream: bytes) -> str:
     return said
 
 
-def _request_work(body: bytes, times: int) -> Work:
-    """Reading, rewriting and writing one request, as often as makes it measurable."""
-    profile = load_profile("vllm")
-
-    def work() -> None:
-        for _ in range(times):
-            request = ClientRequest.from_json(body, id="b" * 24, received=1700000000)
-            content = dumps(rewrite_request(request, profile, "m").body)
-            if request.blobs is not None:
-                request.blobs.fill(content)
-
-    return work
-
-
 def _answer_work(times: int) -> Work:
     """Reading one plain answer and writing it again, as often as makes it measurable."""
     profile = load_profile("openai")
@@ -162,15 +147,20 @@ def _measure(works: Mapping[str, tuple[Work, float]], rounds: int) -> dict[str, 
 
 def _table(what: Mapping[str, str], figures: Mapping[str, list[float]], before: dict[str, Any] | None) -> str:
     columns = ["median", "least", "a second"] + ([f"x {before['commit']}", "least x"] if before else [])
-    about = f"Python {platform.python_version()}, commit {describe_commit()}; ns an event, us a request or an answer"
+    units = "ns an event, us a request, a line or an answer"
+    about = f"Python {platform.python_version()}, commit {describe_commit()}; {units}"
     lines = [about, "", "| work | what | " + " | ".join(columns) + " |", "| --- | --- |" + " --- |" * len(columns)]
     for name, values in figures.items():
         unit = 1e9 if name in SHAPES else 1e6
-        cells = [name, what[name], f"{median(values):,.0f}", f"{min(values):,.0f}", f"{unit / median(values):,.0f}"]
+        cells = [name, what[name], _number(median(values)), _number(min(values)), _number(unit / median(values))]
         if before and (old := before["figures"].get(name)):
             cells += [f"{median(values) / median(old):.2f}", f"{min(values) / min(old):.2f}"]
         lines.append("| " + " | ".join(cells) + " |")
     return "\n".join(lines)
+
+
+def _number(value: float) -> str:
+    return f"{value:,.0f}" if value >= 100 else f"{value:.1f}"
 
 
 if __name__ == "__main__":

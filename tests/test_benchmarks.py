@@ -105,7 +105,7 @@ def test_the_core_is_measured_saved_and_compared(tmp_path: Path) -> None:
     assert first.returncode == 0, first.stderr
     kept = json.loads(saved.read_text())
     assert all(f"| {name} |" in first.stdout for name in kept["figures"])
-    assert {"content", "byte-wise", "request: image", "answer"} <= kept["figures"].keys()
+    assert {"content", "byte-wise", "request: image", "line: json", "answer"} <= kept["figures"].keys()
     second = _run("core.py", "--quick", "--only", "content", "--compare", saved)
     assert second.returncode == 0, second.stderr
     assert f"x {kept['commit']}" in second.stdout

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any, Final
 
@@ -175,39 +175,3 @@ WHOLE_ANSWER: Final = json.dumps({
     "service_tier": None, "system_fingerprint": None, "prompt_logprobs": None, "prompt_token_ids": None,
 }, separators=(",", ":")).encode()  # fmt: skip
 """vLLM's plain answer."""
-
-
-def request_bodies() -> Iterator[tuple[str, str, bytes]]:
-    """Requests to read and rewrite: name, what it is, the body."""
-    question = {"role": "user", "content": "Say hello."}
-    small = {"model": "m", "messages": [{"role": "system", "content": "You help."}, question], "max_tokens": 512}
-    yield "small", "two messages", _body(small)
-    call = {
-        "id": "call_%d",
-        "type": "function",
-        "function": {"name": "edit", "arguments": '{"path": "a.py", "line": 3}'},
-    }
-    history: list[dict[str, Any]] = [{"role": "system", "content": "You edit files. " * 40}]
-    for i in range(33):
-        identity = f"call_{i}"
-        history += [
-            {"role": "user", "content": [{"type": "text", "text": "Now the next one, please. " * 10}]},
-            {"role": "assistant", "content": None, "tool_calls": [call | {"id": identity}]},
-            {"role": "tool", "tool_call_id": identity, "content": "def f():\n    return 1\n" * 20},
-        ]
-    tools = [
-        {"type": "function", "function": {"name": f"tool_{i}", "description": "Does it. " * 20, "parameters": {
-            "type": "object", "properties": {name: {"type": "string"} for name in "abcdef"}, "required": ["a"]}}}
-        for i in range(20)
-    ]  # fmt: skip
-    yield "history", "100 messages with calls, 20 tools", _body({"model": "m", "messages": history, "tools": tools})
-    url = {"url": "data:image/png;base64," + "iVBORw0K" * (20 * 1024 * 1024 // 8)}
-    image = {
-        "role": "user",
-        "content": [{"type": "text", "text": "What is it?"}, {"type": "image_url", "image_url": url}],
-    }
-    yield "image", "an image of 20 MB", _body({"model": "m", "messages": [image]})
-
-
-def _body(fields: dict[str, Any]) -> bytes:
-    return json.dumps({**fields, "stream": True}).encode()
