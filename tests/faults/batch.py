@@ -26,6 +26,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from tests.faults.rig import Rig
+    from tests.support.judge import Seen
 
 _WHOLE: Final = Sees()
 _FAILED: Final = Sees(0, "upstream_failed")
@@ -389,23 +390,31 @@ async def _try(ground: Rig, client: Client, made: Plan, number: int, report: Rep
         seen = await ground.ask(client, exchange, f"{made.backend} {number}", **more)
     except (HttpError, TimeoutError, OSError, EOFError) as exc:
         return [f"no answer: {exc!r}"]
-    faulty = int(made.changes)
-    arrived = len(exchange.reused)
-    repeated = made.free and arrived > faulty and exchange.reused[faulty]
+    problems, repeated = examine(made, exchange, seen, changes=made.changes)
     report.repeated += repeated
     report.faults[made.fault] += 1
-    problems = judge(_WHOLE if repeated else made.sees, seen, streamed=made.streamed)
-    if problems and made.backend == "idle":
-        problems = _hasty(made, seen) and problems
-    if arrived != faulty + 1 + repeated and not (made.backend == "first" and arrived <= faulty):  # late from the start
-        problems.append(f"asked {arrived} times")
-    if made.backend == "patient":
-        problems += exchange.problems
     report.outcomes["whole" if repeated or made.sees.error is None else made.sees.error] += 1
     return problems
 
 
-def _hasty(made: Plan, seen: Any) -> list[str]:
+def examine(made: Plan, exchange: Exchange, seen: Seen, *, changes: bool) -> tuple[list[str], bool]:
+    """What is wrong with what was *seen* of *exchange*, and whether the proxy asked again over a new connection.
+
+    *changes*: the first turn of the plan that was played rejected the request.
+    """
+    arrived = len(exchange.reused)
+    repeated = made.free and arrived > changes and exchange.reused[changes]
+    problems = judge(_WHOLE if repeated else made.sees, seen, streamed=made.streamed)
+    if problems and made.backend == "idle":
+        problems = _hasty(made, seen) and problems
+    if arrived != changes + 1 + repeated and not (made.backend == "first" and arrived <= changes):  # late from the start
+        problems.append(f"asked {arrived} times")
+    if made.backend == "patient":
+        problems += exchange.problems
+    return problems, repeated
+
+
+def _hasty(made: Plan, seen: Seen) -> list[str]:
     """On a busy machine the limit may be over before the upstream has said all that it is to say."""
     problems: list[str] = []
     for words in range(1, made.sees.words + 1):
