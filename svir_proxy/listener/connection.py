@@ -250,6 +250,8 @@ class ClientConnection(asyncio.Protocol):
         if self._in_message:
             return
         name = name.lower()
+        if value[-1:] <= b" ":
+            value = value.rstrip(b" \t")
         if name in _TELLING:
             self._heed(name, value)
         self._headers.append((name, value))

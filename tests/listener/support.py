@@ -143,6 +143,13 @@ async def stream(scope: Any, receive: Any, send: Any) -> None:
     await send({"type": "http.response.body", "body": b"two"})
 
 
+async def leave_out(scope: Any, receive: Any, send: Any) -> None:
+    """The answer to a HEAD: a body's length without the body."""
+    del scope, receive
+    await send({"type": "http.response.start", "status": 200, "headers": [(b"content-length", b"9")]})
+    await send({"type": "http.response.body", "body": b""})
+
+
 async def refuse(scope: Any, receive: Any, send: Any) -> None:
     """An answer before the body is read."""
     del scope, receive

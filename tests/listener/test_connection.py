@@ -12,7 +12,7 @@ from uvicorn.server import ServerState
 
 from svir_proxy.listener import ClientLimits
 from tests.dialect import check_dialect
-from tests.listener.support import CHUNKED, GET, KIB, LIMITS, POST, Client, read_and_answer, refuse, stream
+from tests.listener.support import CHUNKED, GET, KIB, LIMITS, POST, Client, leave_out, read_and_answer, refuse, stream
 
 # name: (what it begins with, what comes over and over)
 REFUSED: Final[dict[str, tuple[bytes, bytes]]] = {
@@ -140,6 +140,8 @@ FRAMED: Final[dict[str, tuple[Any, bytes, bytes, bool]]] = {
         b"content-length: 1\r\nconnection: close\r\n\r\n0",
         True,
     ),
+    "HEAD with a length": (read_and_answer, GET.replace(b"GET", b"HEAD"), b"content-length: 1\r\n\r\n", False),
+    "HEAD with a length and no body": (leave_out, GET.replace(b"GET", b"HEAD"), b"content-length: 9\r\n\r\n", False),
     "HEAD": (stream, GET.replace(b"GET", b"HEAD"), b"content-type: text/plain\r\n\r\n", False),
     "two at once": (read_and_answer, GET + GET, b"content-length: 1\r\n\r\n0" * 2, False),
     "two at once, the second the last": (
@@ -537,11 +539,11 @@ async def test_scope(target: bytes) -> None:
         await read_and_answer(scope, receive, send)
 
     client = Client(app)
-    await client.send(b"GET %b HTTP/1.1\r\nHost: a\r\nX-A: B\r\n\r\n" % target)
+    await client.send(b"GET %b HTTP/1.1\r\nHost: a \t\r\nX-A:\t B\r\nX-C: \r\n\r\n" % target)
     (scope,) = seen
     assert (scope["path"], scope["raw_path"], scope["query_string"]) == SCOPES[target]
     host = {b"http://localhost:1/a?b": b"localhost:1", b"http://u:p@evil?b": b"evil"}.get(target, b"a")
-    assert sorted(scope["headers"]) == [(b"host", host), (b"x-a", b"B")]
+    assert sorted(scope["headers"]) == [(b"host", host), (b"x-a", b"B"), (b"x-c", b"")]
     assert scope["method"] == "GET"
     assert scope["http_version"] == "1.1"
     assert scope["state"] == {"of": "the application"}
