@@ -41,7 +41,7 @@ class Exchange:
         self._upstream = route.upstream
         self._learned = learned
         self._calls = calls
-        self._profile = apply_learned(route.upstream.profile, learned.facts(route.upstream.name, route.model))
+        self._profile = learned.apply(route.upstream.profile, route.upstream.name, route.model)
         self._rewritten = rewrite_request(self.request, self._profile, route.model)
         self._retries: tuple[str, ...] = ()
         self.asked = "" if route.listed else route.model

@@ -6,8 +6,12 @@ Servers are updated and models are swapped behind a name, so nothing is believed
 from __future__ import annotations
 
 import asyncio
+import math
 from collections.abc import Container, Mapping
 from typing import Final
+
+from svir_proxy.profiles.schema import Profile
+from svir_proxy.request.retry import apply_learned
 
 _SECONDS: Final = 3600.0
 _ENTRIES: Final = 1000
@@ -24,6 +28,8 @@ class Learned:
 
     def __init__(self) -> None:
         self._known: dict[tuple[str, str], dict[str, tuple[Value, float]]] = {}
+        self._applied: dict[tuple[str, str], tuple[Profile, Profile, float]] = {}
+        """Profiles as they are and as they were learned to be, and until when, in the time of the loop."""
 
     def of(self, backends: Container[str]) -> Learned:
         """What is known of these *backends* alone, to be learned from apart from this."""
@@ -39,11 +45,26 @@ class Learned:
         now = asyncio.get_running_loop().time()
         return {path: value for path, (value, until) in known.items() if until > now}
 
+    def apply(self, profile: Profile, backend: str, model: str) -> Profile:
+        """*profile*, which is that of *backend*, with what is known of it for *model*; itself where nothing is."""
+        key = backend, model
+        if key not in self._known:
+            return profile
+        applied = self._applied.get(key)
+        if applied is None or applied[0] is not profile or applied[2] <= asyncio.get_running_loop().time():
+            facts = self.facts(backend, model)
+            until = min((self._known[key][path][1] for path in facts), default=math.inf)
+            applied = self._applied[key] = profile, apply_learned(profile, facts), until
+        return applied[1]
+
     def learn(self, backend: str, model: str, facts: Facts) -> None:
         """With *facts* the request was taken."""
         known = self._known.pop((backend, model), {})
+        self._applied.pop((backend, model), None)
         if len(self._known) >= _ENTRIES:
-            self._known.pop(next(iter(self._known)))
+            oldest = next(iter(self._known))
+            del self._known[oldest]
+            self._applied.pop(oldest, None)
         facts = dict(list(facts.items())[: _FACTS - len(known)])  # clients choose the names of some
         until = asyncio.get_running_loop().time() + _SECONDS
         self._known[backend, model] = known | {path: (value, until) for path, value in facts.items()}

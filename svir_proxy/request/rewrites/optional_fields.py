@@ -100,6 +100,8 @@ def leave_out_rejected(body: Body, context: Context) -> Body:
                 rejected.append(name)
         elif fact == "ignored" and _says_something(name, value):
             ignored.append(name)
+    if not rejected and not ignored:
+        return body
     for name, other in _TOGETHER.items():
         if other in rejected and name in body and name not in rejected:
             rejected.append(name)
