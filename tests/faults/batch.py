@@ -407,7 +407,9 @@ def examine(made: Plan, exchange: Exchange, seen: Seen, *, changes: bool) -> tup
     problems = judge(_WHOLE if repeated else made.sees, seen, streamed=made.streamed)
     if problems and made.backend == "idle":
         problems = _hasty(made, seen) and problems
-    if arrived != changes + 1 + repeated and not (made.backend == "first" and arrived <= changes):  # late from the start
+    if arrived != changes + 1 + repeated and not (
+        made.backend == "first" and arrived <= changes
+    ):  # late from the start
         problems.append(f"asked {arrived} times")
     if made.backend == "patient":
         problems += exchange.problems

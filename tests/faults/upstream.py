@@ -80,6 +80,7 @@ class Exchange:
         body: The bytes of the body that the client has seen.
         problems: What did not go as written.
         playing: Scripts that are being played.
+        played: Steps that are over.
     """
 
     turns: Sequence[Sequence[Step]]
@@ -89,6 +90,7 @@ class Exchange:
     body: bytearray = field(default_factory=bytearray)
     problems: list[str] = field(default_factory=list)
     playing: int = 0
+    played: int = 0
 
 
 class Step(Protocol):
@@ -306,6 +308,7 @@ class Upstream:
         try:
             for step in exchange.turns[number]:
                 await step.play(peer, exchange)
+                exchange.played += 1
         except (ConnectionError, TimeoutError) as exc:
             exchange.problems.append(f"{step!r:.80}: {exc!r}")
             peer.cut()
