@@ -26,6 +26,8 @@ _TEXT: Final = re.compile(
     re.DOTALL,
 )
 _KINDS: Final = {b'"%b"' % key.encode(): kind for key, kind in ALONE.items()}
+_LONGEST: Final = 64 * 1024
+"""Bytes of a chunk up to which its frame is worth having."""
 _TRIES: Final = 8
 """Frames that are learned in a row without ever coming again."""
 
@@ -33,17 +35,20 @@ _TRIES: Final = 8
 class ChunkFrame:
     """What the chunks of one stream repeat; what they say goes to *reader*."""
 
-    __slots__ = ("_head", "_is_known", "_reader", "_tail", "_tries")
+    __slots__ = ("_head", "_is_known", "_last", "_reader", "_tail", "_tries")
 
     def __init__(self, reader: ChunkReader) -> None:
         self._reader = reader
         self._head: bytes | None = None
         self._tail = b""
+        self._last = b""  # what may have a frame to be learned
         self._is_known = False  # the frame has come again
         self._tries = _TRIES
 
     def read(self, data: bytes) -> bool:
         """Read the chunk in *data* if it is the frame with a text in it, and say whether it is."""
+        if self._last:
+            self._learn()
         head, tail = self._head, self._tail
         if head is None or not data.startswith(head) or not data.endswith(tail):
             return False
@@ -61,13 +66,19 @@ class ChunkFrame:
         return True
 
     def learn(self, data: bytes) -> None:
-        """Take the frame of *data*, a chunk that was no repetition, if it has one."""
+        """Take the frame of *data*, a chunk that was no repetition, if it has one; once another chunk has come.
+
+        The client waits for the first text of an answer, not for what may be saved with the next.
+        """
         if self._is_known:
             self._is_known = False
             self._tries = _TRIES
-        if self._tries == 0:
-            return
-        self._tries -= 1
+        if self._tries > 0 and len(data) <= _LONGEST:
+            self._tries -= 1
+            self._last = data
+
+    def _learn(self) -> None:
+        data, self._last = self._last, b""
         found = _TEXT.search(data)
         if found is not None:
             head, tail = data[: found.start(1)], data[found.end(1) :]
