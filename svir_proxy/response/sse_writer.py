@@ -44,11 +44,11 @@ class SSEWriter:
     nothing to a client. The identity that `open` finds is the whole stream's.
     """
 
-    __slots__ = ("_extras", "_head", "_identity", "_logprobs", "_request", "_waiting")
+    __slots__ = ("_extras", "_frame", "_head", "_logprobs", "_request", "_waiting")
 
     def __init__(self, request: ClientRequest) -> None:
         self._request = request
-        self._identity: Identified | None = None
+        self._frame = b""  # the head to be, as soon as the identity is known: nobody waits for anything then
         self._head = b""  # a chunk up to the inside of its delta
         self._logprobs: list[LogprobsReported] | None = None  # for the next chunk
         self._waiting = 0  # tokens in them
@@ -61,19 +61,7 @@ class SSEWriter:
 
     def open(self) -> bytes:
         """The first chunk."""
-        identity = self._identity or made_up_identity(self._request)
-        self._identity = None  # it is in the head
-        fields = {
-            "id": identity.id,
-            "object": "chat.completion.chunk",
-            "created": identity.created,
-            "model": identity.model,
-        }
-        if identity.system_fingerprint is not None:
-            fields["system_fingerprint"] = identity.system_fingerprint
-        if identity.service_tier is not None:
-            fields["service_tier"] = identity.service_tier
-        self._head = b"".join((b"data: ", dumps(fields)[:-1], b',"choices":[', _DELTA))
+        self._head, self._frame = self._frame or _frame(made_up_identity(self._request)), b""
         return self._head + b'"role":"assistant","content":""' + _TAIL
 
     def write(self, event: Event) -> bytes:
@@ -102,7 +90,7 @@ class SSEWriter:
                 return self._delta(b'"refusal":' + _string(text))
             case Identified():
                 if not self._head:
-                    self._identity = event
+                    self._frame = _frame(event)
             case LogprobsReported():
                 if self._waiting < _MAX_WAITING:
                     if self._logprobs is None:
@@ -149,6 +137,21 @@ class SSEWriter:
             + tail
             + b"}\n\n"
         )
+
+
+def _frame(identity: Identified) -> bytes:
+    """A chunk of *identity* up to the inside of its delta."""
+    fields = {
+        "id": identity.id,
+        "object": "chat.completion.chunk",
+        "created": identity.created,
+        "model": identity.model,
+    }
+    if identity.system_fingerprint is not None:
+        fields["system_fingerprint"] = identity.system_fingerprint
+    if identity.service_tier is not None:
+        fields["service_tier"] = identity.service_tier
+    return b"".join((b"data: ", dumps(fields)[:-1], b',"choices":[', _DELTA))
 
 
 def _string(text: str) -> bytes:
