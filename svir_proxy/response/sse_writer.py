@@ -64,6 +64,12 @@ class SSEWriter:
         self._head, self._frame = self._frame or _frame(made_up_identity(self._request)), b""
         return self._head + b'"role":"assistant","content":""' + _TAIL
 
+    def forget(self) -> None:
+        """Another answer takes the place of this one, which has no output: what it said about itself is not said."""
+        self._frame = b""
+        self._logprobs, self._waiting = None, 0
+        self._extras = None
+
     def write(self, event: Event) -> bytes:
         """The bytes for *event*."""
         # The pieces of text come first: they are all but a few of the events.
