@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from itertools import groupby
 from typing import TYPE_CHECKING
 
 from svir_proxy.cli import BAD_CONFIGURATION, COMMANDS, OK
@@ -9,10 +10,10 @@ from svir_proxy.cli.configuration import add_config_option, report
 
 if TYPE_CHECKING:
     import argparse
-    from collections.abc import Iterator
+    from collections.abc import Iterator, Sequence
 
     from svir_proxy.profiles import Profile
-    from svir_proxy.settings import Settings
+    from svir_proxy.settings import Backend, Settings
 
 
 def add_parser(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
@@ -49,6 +50,24 @@ def _summary(settings: Settings) -> Iterator[str]:
         profile = backend.loaded_profile
         changed = ", with overrides" if backend.overrides else ""
         yield f"  {backend.name:<{width}}  {backend.root}  {' extends '.join(_ancestry(profile))}{changed}"
+    yield from _shared(backends)
+
+
+def _shared(backends: Sequence[Backend]) -> Iterator[str]:
+    """The aliases that several backends have, and who is asked in which order."""
+    for alias in dict.fromkeys(alias for backend in backends for alias in backend.models):
+        having = sorted((backend for backend in backends if alias in backend.models), key=lambda b: b.priority)
+        if len(having) > 1:
+            steps = [_step(list(step)) for _, step in groupby(having, key=lambda b: b.priority)]
+            yield f"  {alias}: {', then '.join(steps)}"
+
+
+def _step(backends: Sequence[Backend]) -> str:
+    """Backends of one priority, with their shares."""
+    total = sum(backend.weight for backend in backends)
+    if len(backends) == 1 or not total:
+        return " or ".join(backend.name for backend in backends)
+    return " or ".join(f"{backend.name} ({backend.weight / total:.0%})" for backend in backends)
 
 
 def _ancestry(profile: Profile) -> Iterator[str]:

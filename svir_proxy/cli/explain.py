@@ -14,6 +14,7 @@ if TYPE_CHECKING:
     import argparse
     from collections.abc import Iterator
 
+    from svir_proxy.client_request import ClientRequest
     from svir_proxy.request import UpstreamRequest
     from svir_proxy.settings import Backend, Settings
 
@@ -47,7 +48,7 @@ def run(args: argparse.Namespace) -> int:
         return FAILED
     try:
         request = ClientRequest.from_json(raw, id="explain", received=1)
-        backend, model = _route(settings, request.model, args.backend)
+        (backend, model), *others = _routes(settings, request, args.backend)
         rewritten = rewrite_request(request, backend.loaded_profile, model)
     except LookupError as exc:
         print(exc.args[0], file=sys.stderr)
@@ -56,7 +57,7 @@ def run(args: argparse.Namespace) -> int:
         print(json.dumps({"status": error.status, **error.envelope()}, indent=2, ensure_ascii=False))
         return OK
     try:
-        text = _explanation(backend, rewritten, as_json=args.json)
+        text = _explanation(backend, [other.name for other, _ in others], rewritten, as_json=args.json)
     except RecursionError:
         print(f"{args.request}: is nested too deeply to be shown", file=sys.stderr)
         return FAILED
@@ -64,30 +65,35 @@ def run(args: argparse.Namespace) -> int:
     return OK
 
 
-def _route(settings: Settings, model: str, name: str | None) -> tuple[Backend, str]:
-    """The backend that *model* goes to as far as the configuration alone tells, and the server's id for it."""
-    backends = settings.backends
+def _routes(settings: Settings, request: ClientRequest, name: str | None) -> list[tuple[Backend, str]]:
+    """The backends that *request* goes to, in their order, as far as the configuration alone tells, and their ids."""
+    from svir_proxy.server.aliases import Aliases  # noqa: PLC0415 - as in run
+    from svir_proxy.server.routing import conversation, in_order  # noqa: PLC0415 - as in run
+
+    backends, model = settings.backends, request.model
     if name is not None:
         backends = [backend for backend in backends if backend.name == name]
         if not backends:
             raise LookupError(f"--backend {name}: there is no such backend")
-    for backend in backends:
-        if model in backend.models:
-            return backend, backend.models[model]
+    by_priority = sorted(backends, key=lambda backend: backend.priority)
+    aliases = Aliases((backend, backend.models) for backend in by_priority)
+    means = aliases.exact.get(model) or aliases.matching(model) or aliases.rest(model)
+    if means:
+        return in_order(means, lambda route: route[0], conversation(request))
     if len(backends) != 1:
         known = ", ".join(backend.name for backend in backends)
         raise LookupError(f"which backend has {model!r}? Name it with --backend ({known or 'none is configured'})")
-    return backends[0], model
+    return [(backends[0], model)]
 
 
-def _explanation(backend: Backend, rewritten: UpstreamRequest, *, as_json: bool) -> str:
+def _explanation(backend: Backend, others: list[str], rewritten: UpstreamRequest, *, as_json: bool) -> str:
     """What the command prints; raises RecursionError for a body that servers may read all the same."""
     if as_json:
-        return json.dumps(_as_json(backend, rewritten), indent=2, ensure_ascii=False)
-    return "\n".join(_in_words(backend, rewritten))
+        return json.dumps(_as_json(backend, others, rewritten), indent=2, ensure_ascii=False)
+    return "\n".join(_in_words(backend, others, rewritten))
 
 
-def _as_json(backend: Backend, rewritten: UpstreamRequest) -> dict[str, Any]:
+def _as_json(backend: Backend, others: list[str], rewritten: UpstreamRequest) -> dict[str, Any]:
     from dataclasses import asdict  # noqa: PLC0415 - as in run
 
     from svir_proxy.request.reasons import reason  # noqa: PLC0415 - as in run
@@ -95,6 +101,7 @@ def _as_json(backend: Backend, rewritten: UpstreamRequest) -> dict[str, Any]:
     profile = backend.loaded_profile
     return {
         "backend": backend.name,
+        "otherwise": others,
         "profile": profile.name,
         "url": _url(backend),
         "rewrites": [asdict(reason(note, profile)) for note in rewritten.notes],
@@ -103,11 +110,13 @@ def _as_json(backend: Backend, rewritten: UpstreamRequest) -> dict[str, Any]:
     }
 
 
-def _in_words(backend: Backend, rewritten: UpstreamRequest) -> Iterator[str]:
+def _in_words(backend: Backend, others: list[str], rewritten: UpstreamRequest) -> Iterator[str]:
     from svir_proxy.request.reasons import reason  # noqa: PLC0415 - as in run
 
     profile = backend.loaded_profile
     yield f"backend   {backend.name} ({profile.server}, profile {profile.name})"
+    if others:
+        yield f"otherwise {', then '.join(others)}: where that one fails before any output, or is known to"
     yield f"request   POST {_url(backend)}"
     if not rewritten.notes:
         yield "rewrites  none"

@@ -3,7 +3,14 @@
 from svir_proxy.settings.auth import AuthKey, AuthSettings
 from svir_proxy.settings.backend import Backend, Timeouts, unchanged
 from svir_proxy.settings.load import configuration_files, load_settings
-from svir_proxy.settings.model import LimitSettings, LoggingSettings, ServerSettings, Settings, StreamingSettings
+from svir_proxy.settings.model import (
+    LimitSettings,
+    LoggingSettings,
+    RoutingSettings,
+    ServerSettings,
+    Settings,
+    StreamingSettings,
+)
 from svir_proxy.settings.problems import SettingsError
 from svir_proxy.settings.sources import find_config
 
@@ -13,6 +20,7 @@ __all__ = [
     "Backend",
     "LimitSettings",
     "LoggingSettings",
+    "RoutingSettings",
     "ServerSettings",
     "Settings",
     "SettingsError",

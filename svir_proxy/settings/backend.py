@@ -55,7 +55,12 @@ class Backend(Section):
     api_key_file: KeyFile | None = None
     """A file that holds the key, instead of api_key."""
     models: dict[Annotated[str, Field(min_length=1)], Annotated[str, Field(min_length=1)]] = Field(default={})
-    """Aliases: the name that clients use, and the server's own id for it."""
+    """Aliases: the name that clients use, and the server's own id for it. A * in the name stands for any text, and in
+    the id for the same text."""
+    priority: int = 0
+    """Of the backends that have a model, those with the lowest number are asked first, as with mail servers."""
+    weight: float = Field(default=1.0, ge=0)
+    """This backend's share of the conversations among those of its priority. 0: only where the others fail."""
     overrides: dict[str, Any] = Field(default={}, validate_default=True)
     """Any setting of the profile, for this backend only."""
     headers: dict[str, SecretStr] = Field(default={})
@@ -77,6 +82,19 @@ class Backend(Section):
     remote_images: Literal["reject", "inline", "pass"] | None = None
     """What becomes of an image given as a URL: refused, fetched and put inline by the proxy, or left to the server.
     Not set: as the profile has it."""
+
+    @field_validator("models")
+    @classmethod
+    def _stars_say_one_thing(cls, models: dict[str, str]) -> dict[str, str]:
+        problems: list[Problem] = []
+        for alias, model in models.items():
+            if alias.count("*") > 1:
+                problems.append((alias, "has more than one * in the name; write one name for each"))
+            elif model.count("*") > alias.count("*"):
+                problems.append((alias, "has a * in the id for which the name has no text; name one model"))
+        if problems:
+            raise several(problems)
+        return models
 
     @field_validator("overrides")
     @classmethod

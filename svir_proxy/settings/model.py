@@ -122,6 +122,23 @@ class LoggingSettings(Section):
     """Log requests and answers with their content. Keys are never logged."""
 
 
+class RoutingSettings(Section):
+    """What happens where several backends have a model: who is asked, and who is asked next."""
+
+    keep_conversations: bool = True
+    """Whether a conversation stays with one backend as long as that one answers: its prompt cache knows the beginning.
+    Otherwise each request is for chance to decide. Both by the backends' weights."""
+    failover_seconds: float = Field(default=60.0, ge=0)
+    """How long after a request came another backend may be asked, where one fails before any output. 0: never."""
+    breaker_failures: int = Field(default=5, ge=1)
+    """Failures in a row of one model at one backend after which that backend is asked last."""
+    breaker_seconds: Seconds = 30.0
+    """For how long; then one request tries whether it answers again."""
+    health_seconds: Seconds | None = None
+    """Seconds between two reads of each backend's model list, by which the proxy learns that one is away, or back,
+    before a request does. Not set: none are made."""
+
+
 class LimitSettings(Section):
     """Bounds on what an upstream may make the proxy hold in memory."""
 
@@ -158,6 +175,8 @@ class Settings(BaseSettings):
     """How a stream to the client begins and stays alive."""
     logging: LoggingSettings = LoggingSettings()
     """What is logged."""
+    routing: RoutingSettings = RoutingSettings()
+    """What happens where several backends have a model."""
     limits: LimitSettings = LimitSettings()
     """Bounds on what an upstream may make the proxy hold in memory."""
     backends: list[Backend] = Field(default=[])

@@ -56,6 +56,21 @@ def test_few_backends(text: str, told: str, capsys: pytest.CaptureFixture[str]) 
     assert _check(text, capsys) == (0, told, "")
 
 
+def test_aliases_that_several_have(capsys: pytest.CaptureFixture[str]) -> None:
+    text = """
+backends:
+  - {name: a, base_url: "http://a", models: {smart: x, mine: y, fast: z}, weight: 3, priority: 1}
+  - {name: b, base_url: "http://b", models: {smart: x, "gpt-*": y, fast: z}, priority: 1}
+  - {name: c, base_url: "http://c", models: {smart: x, "gpt-*": y}, weight: 0}
+"""
+    _, out, _ = _check(text, capsys)
+    assert out.splitlines()[4:] == [
+        "  smart: c, then a (75%) or b (25%)",
+        "  fast: a (75%) or b (25%)",
+        "  gpt-*: c, then b",
+    ]
+
+
 def test_problems(capsys: pytest.CaptureFixture[str]) -> None:
     status, out, err = _check("server: {prot: 1}\nbackends: [{name: a, base_url: 'h:1'}]", capsys)
     assert (status, out) == (2, "")

@@ -66,6 +66,28 @@ def test_the_backend(options: tuple[str, ...], model: str, backend: str, capsys:
     assert json.loads(out)["backend"] == backend
 
 
+SHARED = """
+backends:
+  - {name: a, base_url: "http://a", models: {smart: big, "gpt-*": small}, weight: 0}
+  - {name: b, base_url: "http://b", models: {smart: large, "*": "*"}}
+  - {name: c, base_url: "http://c", models: {smart: huge}, priority: -1}
+"""
+
+
+@pytest.mark.parametrize(
+    ("model", "backends", "named"),
+    [("smart", ["c", "b", "a"], "huge"), ("gpt-4", ["a"], "small"), ("o3", ["b"], "o3")],
+)
+def test_the_backends_in_their_order(
+    model: str, backends: list[str], named: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    told = json.loads(_explain(SHARED, ASK | {"model": model}, capsys, "--json")[1])
+    assert [told["backend"], *told["otherwise"]] == backends
+    assert told["body"]["model"] == named
+    _, out, _ = _explain(SHARED, ASK | {"model": model}, capsys)
+    assert ("otherwise b, then a: " in out) is (model == "smart")
+
+
 @pytest.mark.parametrize(
     ("config", "body", "options", "status", "said"),
     [

@@ -21,6 +21,8 @@ def test_defaults() -> None:
     backend = _backend()
     assert backend.root == backend.base_url == "http://h:1"
     assert (backend.profile, backend.loaded_profile.name, backend.key) == ("generic", "generic", None)
+    assert (backend.priority, backend.weight) == (0, 1)
+    assert _backend(models={"gpt-*": "x", "o/*": "*", "*": "y-*"}, priority=-1, weight=0).priority == -1
     assert (backend.timeouts.connect, backend.timeouts.first_output, backend.timeouts.idle) == (10, 600, 300)
 
 
@@ -81,6 +83,17 @@ _PROFILE = "name: mine\nserver: Mine\nobserved: [{source: run}]\n"
         ({"timeouts": {"idle": 0}}, ["timeouts.idle: must be greater than 0"]),
         ({"timeouts": {"idle": float("inf")}}, ["timeouts.idle: must be a finite number"]),
         ({"models": {"fast": ""}}, ["models.fast: must not be empty"]),
+        ({"models": {"a*b*": "x"}}, ["models.a*b*: has more than one * in the name; write one name for each"]),
+        (
+            {"models": {"a": "x*", "a*": "x**"}},
+            [
+                "models.a: has a * in the id for which the name has no text; name one model",
+                "models.a*: has a * in the id for which the name has no text; name one model",
+            ],
+        ),
+        ({"weight": -1}, ["weight: must be greater than or equal to 0"]),
+        ({"weight": float("nan")}, ["weight: must be a finite number"]),
+        ({"priority": 1.5}, ["priority: must be a whole number"]),
         ({"remote_images": "fetch"}, ["remote_images: must be 'reject', 'inline' or 'pass'"]),
         ({"api_key": "k", "api_key_file": "key"}, ["api_key_file: stands beside api_key; keep one"]),
         (

@@ -57,6 +57,7 @@ def test_every_setting_is_described() -> None:
         "AuthKey",
         "StreamingSettings",
         "LoggingSettings",
+        "RoutingSettings",
         "LimitSettings",
         "Backend",
         "Timeouts",

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 from pydantic import ValidationError
 
-from svir_proxy.settings.model import LimitSettings, ServerSettings, Settings, StreamingSettings
+from svir_proxy.settings.model import LimitSettings, RoutingSettings, ServerSettings, Settings, StreamingSettings
 from svir_proxy.settings.problems import problems_of
 
 
@@ -23,6 +23,9 @@ def test_defaults() -> None:
     assert settings.backends == []
     assert settings.auth.hashed() == []
     assert settings.streaming == StreamingSettings(commit_after=5, keepalive=10)
+    assert settings.routing == RoutingSettings(
+        keep_conversations=True, failover_seconds=60, breaker_failures=5, breaker_seconds=30, health_seconds=None
+    )
     assert settings.limits == LimitSettings(
         max_event_bytes=33554432, max_answer_bytes=67108864, error_body_bytes=65536, held_text_bytes=1048576
     )
@@ -70,6 +73,11 @@ def test_ports(port: Any) -> None:
 @pytest.mark.parametrize(
     ("given", "lines"),
     [
+        ({"routing": {"failover_seconds": -1}}, ["routing.failover_seconds: must be greater than or equal to 0"]),
+        ({"routing": {"breaker_failures": 0}}, ["routing.breaker_failures: must be greater than or equal to 1"]),
+        ({"routing": {"breaker_seconds": 0}}, ["routing.breaker_seconds: must be greater than 0"]),
+        ({"routing": {"health_seconds": 0}}, ["routing.health_seconds: must be greater than 0"]),
+        ({"routing": {"health": 5}}, ["routing.health: is unknown; did you mean health_seconds?"]),
         ({"server": {"port": 65536}}, ["server.port: must be less than or equal to 65535"]),
         ({"server": {"port": -1}}, ["server.port: must be greater than or equal to 0"]),
         ({"server": {"port": "http"}}, ["server.port: must be a whole number"]),

@@ -1,0 +1,53 @@
+"""The operator's names for models: which backends a name means, as far as the configuration alone tells.
+
+The more exactly a name is written, the earlier it counts: the name itself, then one with a ``*`` in it, the longer
+before the shorter (of two that are as long the one that comes first). ``*`` alone takes what nobody else has, and so
+comes after the servers' own lists.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from typing import Generic, TypeVar
+
+T = TypeVar("T")
+
+
+class Aliases(Generic[T]):
+    """The aliases of *backends*, which come in the order they are to be asked in, each with its own."""
+
+    def __init__(self, backends: Iterable[tuple[T, Mapping[str, str]]]) -> None:
+        named: dict[str, list[tuple[T, str]]] = {}
+        for backend, models in backends:
+            for alias, model in models.items():
+                named.setdefault(alias, []).append((backend, model))
+        self.exact = {alias: tuple(means) for alias, means in named.items() if "*" not in alias}
+        """Backends and their own ids for the model, by the whole name."""
+        self._rest = named.get("*", [])
+        starred = [alias for alias in named if "*" in alias and alias != "*"]
+        parts = {alias: alias.partition("*") for alias in sorted(starred, key=len, reverse=True)}
+        self._patterns = [(before, after, named[alias]) for alias, (before, _, after) in parts.items()]
+
+    @property
+    def takes_the_rest(self) -> bool:
+        """Whether there is an alias for what nobody else has."""
+        return bool(self._rest)
+
+    def matching(self, model: str) -> tuple[tuple[T, str], ...]:
+        """Whom a name with a ``*`` means that *model* is like: the most exact one. None: ``()``."""
+        for before, after, means in self._patterns:
+            end = len(model) - len(after)
+            if end < len(before) or not (model.startswith(before) and model.endswith(after)):
+                continue
+            if filled := _filled(means, model[len(before) : end]):
+                return filled
+        return ()
+
+    def rest(self, model: str) -> tuple[tuple[T, str], ...]:
+        """Whom ``*`` means for *model*."""
+        return _filled(self._rest, model)
+
+
+def _filled(means: Iterable[tuple[T, str]], text: str) -> tuple[tuple[T, str], ...]:
+    """*means* with *text* for the star in each id; without those that come to no name at all."""
+    return tuple((backend, model.replace("*", text)) for backend, model in means if model != "*" or text)

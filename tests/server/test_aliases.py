@@ -1,0 +1,52 @@
+"""Whom a name means, by the configuration alone."""
+
+from __future__ import annotations
+
+import pytest
+
+from svir_proxy.server.aliases import Aliases
+
+TABLE = {
+    "local": {"fast": "qwen", "gpt-*": "qwen", "*-mini": "small", "gpt-4*": "large-*", "*": "qwen"},
+    "cloud": {"fast": "gpt-4o-mini", "openai/*": "*", "gpt-4*": "gpt-4*", "*": "*"},
+}
+
+
+@pytest.mark.parametrize(
+    ("model", "expected"),
+    [
+        ("fast", [("local", "qwen"), ("cloud", "gpt-4o-mini")]),
+        ("gpt-3.5", [("local", "qwen")]),
+        ("gpt-", [("local", "qwen")]),
+        # the longer pattern, and of those that are as long the first
+        ("gpt-4o", [("local", "large-o"), ("cloud", "gpt-4o")]),
+        ("gpt-4-mini", [("local", "small")]),
+        ("o3-mini", [("local", "small")]),
+        ("openai/o3-mini", [("cloud", "o3-mini")]),
+        # a star that would leave no name at all is no match
+        ("openai/", [("local", "qwen"), ("cloud", "openai/")]),
+        ("", [("local", "qwen")]),
+        ("mini", [("local", "qwen"), ("cloud", "mini")]),
+        ("claude", [("local", "qwen"), ("cloud", "claude")]),
+    ],
+)
+def test_the_most_exact_name_counts(model: str, expected: list[tuple[str, str]]) -> None:
+    aliases = Aliases(TABLE.items())
+    assert aliases.takes_the_rest
+    assert list(aliases.exact.get(model) or aliases.matching(model) or aliases.rest(model)) == expected
+
+
+def test_what_stands_around_a_star_does_not_overlap() -> None:
+    aliases = Aliases([("a", {"aba*ba": "x"})])
+    assert [bool(aliases.matching(model)) for model in ("aba", "ababa", "ababba", "aba-ba")] == [
+        False,
+        True,
+        True,
+        True,
+    ]
+    assert Aliases([("a", {"ab*ba": "x"})]).matching("aba") == ()
+
+
+def test_nobody() -> None:
+    aliases: Aliases[str] = Aliases([("a", {"x": "y"})])
+    assert (aliases.takes_the_rest, aliases.matching("z"), aliases.rest("z")) == (False, (), ())
