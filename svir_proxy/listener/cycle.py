@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, Final, Protocol
 from svir_proxy.listener.heads import response_head
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Callable, Iterable
 
     from starlette.types import Message, Scope
 
@@ -50,7 +50,7 @@ class Cycle:
 
     __slots__ = (
         *("_all_told", "_body", "_buffer", "_channel", "_chunked", "_gone", "_head", "_left", "_scope"),
-        *("_silent", "_waiter", "closes", "complete", "expects", "more_body", "started", "task"),
+        *("_on_disconnect", "_silent", "_waiter", "closes", "complete", "expects", "more_body", "started", "task"),
     )
 
     def __init__(self, scope: Scope, channel: Channel, buffer: int, *, expects: bool) -> None:
@@ -61,6 +61,7 @@ class Cycle:
         self._all_told = False  # the application has the whole request
         self._waiter: asyncio.Future[None] | None = None
         self._gone = False
+        self._on_disconnect: Callable[[], object] | None = None
         self._head = b""  # until it leaves with the first of the body
         self._chunked = False
         self._silent = scope["method"] == "HEAD"  # the body counts, but does not leave
@@ -104,9 +105,12 @@ class Cycle:
         self._gone = True
         self._body = b""
         self._wake()
+        if self._on_disconnect is not None:
+            self._on_disconnect()
 
     async def run(self, app: Any, tasks: set[asyncio.Task[None]]) -> None:
         """Have *app* answer; the task that does so is in *tasks* until then."""
+        self._scope["extensions"] = {"svir.on_disconnect": self.on_disconnect}
         try:
             await app(self._scope, self.receive, self.send)
         except Exception:
@@ -118,6 +122,17 @@ class Cycle:
                 self._channel.abort()
 
     # for the application
+
+    def on_disconnect(self, callback: Callable[[], object] | None) -> None:
+        """Call *callback* when the client leaves, at once where it has; an extension of ASGI, which has only `receive`.
+
+        The request must have been read. None: do not call.
+        """
+        self._on_disconnect = callback
+        if callback is not None:
+            self._channel.rest(rest=False)  # else nobody sees it
+            if self._gone:
+                callback()
 
     async def receive(self) -> Message:
         """The next of the request's body; ``http.disconnect`` once the client is gone or has its answer."""

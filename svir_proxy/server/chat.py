@@ -56,7 +56,7 @@ class Chat:
         request = ClientRequest.from_json(raw, id=os.urandom(12).hex(), received=int(time.time()))
         del raw
         log.model, log.stream = request.model, request.stream
-        with ClientWatch(receive) as client:
+        with ClientWatch(scope, receive) as client:
             route = await self._catalog.route(request.model)
             log.backend = route.upstream.name
             headers.append(route.upstream.header)

@@ -1,7 +1,7 @@
 """A client that leaves stops the work that was done for it.
 
-``receive`` tells of it, a coroutine that waits for as long as the answer takes. It is driven by hand: a task of its own
-would cost every request two switches and a cancellation.
+The proxy's own listener calls back. Of other servers ``receive`` tells it, a coroutine that waits for as long as the
+answer takes; it is driven by hand, where a task of its own would cost every request two switches and a cancellation.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from collections.abc import Coroutine
 from types import TracebackType
 from typing import Any, Self
 
-from starlette.types import Receive
+from starlette.types import Receive, Scope
 
 from svir_proxy.server.http import ClientGone
 from svir_proxy.server.interruption import Interruption
@@ -22,12 +22,13 @@ class ClientWatch:
     """While entered, the task that entered it is cancelled when the client disconnects, and sees ClientGone.
 
     The body of the request must have been read. `release` before the last message of an answer: from then on a
-    disconnect is the ordinary end.
+    disconnect is the ordinary end. *scope* may have the listener's extension ``svir.on_disconnect``.
     """
 
-    __slots__ = ("_interruption", "_receive", "_receiving", "_waiting")
+    __slots__ = ("_interruption", "_on_disconnect", "_receive", "_receiving", "_waiting")
 
-    def __init__(self, receive: Receive) -> None:
+    def __init__(self, scope: Scope, receive: Receive) -> None:
+        self._on_disconnect = scope.get("extensions", {}).get("svir.on_disconnect")
         self._receive = receive
         self._receiving: Coroutine[Any, Any, Any] | None = None
         self._waiting: asyncio.Future[Any] | None = None  # what `_receiving` waits for
@@ -39,7 +40,10 @@ class ClientWatch:
 
     def __enter__(self) -> Self:
         self._interruption = Interruption()
-        self._listen()
+        if self._on_disconnect is None:
+            self._listen()
+        else:
+            self._on_disconnect(self._interruption.make)
         return self
 
     def __exit__(self, kind: type[BaseException] | None, exc: BaseException | None, _: TracebackType | None) -> None:
@@ -49,6 +53,9 @@ class ClientWatch:
 
     def release(self) -> None:
         """Watch no longer."""
+        if self._on_disconnect is not None:
+            self._on_disconnect(None)
+            return
         waiting, self._waiting = self._waiting, None
         if waiting is not None:
             waiting.remove_done_callback(self._go_on)

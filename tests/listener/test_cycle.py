@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from typing import Any, Final
 
 import pytest
@@ -63,3 +64,49 @@ async def test_an_application_at_fault_cannot_spoil_the_framing(name: str) -> No
     assert client.wire.aborted
     assert client.said == b""
     assert not client.state.tasks
+
+
+@pytest.mark.parametrize("leaves", ["meanwhile", "before it asks", "after it was told not to call"])
+async def test_a_client_that_leaves_is_called_for(leaves: str) -> None:
+    called: list[str] = []
+    go = asyncio.Event()
+
+    async def app(scope: Any, receive: Any, send: Any) -> None:
+        on_disconnect = scope["extensions"]["svir.on_disconnect"]
+        await receive()
+        if leaves == "before it asks":
+            await go.wait()
+        on_disconnect(lambda: called.append("gone"))
+        if leaves == "after it was told not to call":
+            on_disconnect(None)
+        await go.wait()
+
+    client = Client(app)
+    await client.send(GET)
+    client.lose()
+    assert called == (["gone"] if leaves == "meanwhile" else [])
+    go.set()
+    await client.settle()
+    assert called == ([] if leaves == "after it was told not to call" else ["gone"])
+
+
+async def test_a_client_is_looked_after_though_its_body_filled_the_buffer() -> None:
+    go = asyncio.Event()
+
+    async def app(scope: Any, receive: Any, send: Any) -> None:
+        await go.wait()
+        while (await receive())["more_body"]:
+            pass
+        scope["extensions"]["svir.on_disconnect"](lambda: None)
+        await asyncio.Event().wait()
+
+    client = Client(app)
+    await client.send(b"POST / HTTP/1.1\r\nhost: a\r\ncontent-length: 70000\r\n\r\n" + b"x" * 70_000)
+    assert client.wire.resting
+    go.set()
+    await client.settle()
+    assert not client.wire.resting
+    client.lose()
+    for task in client.state.tasks:
+        task.cancel()
+    await client.settle()

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Awaitable, Callable
+from typing import Any
 
 import pytest
 
@@ -21,7 +22,7 @@ def started(work: Callable[[ClientWatch], Awaitable[str]]) -> tuple[Wire, asynci
     wire = Wire()
 
     async def run() -> str:
-        with ClientWatch(wire.receive) as client:
+        with ClientWatch({}, wire.receive) as client:
             return await work(client)
 
     return wire, asyncio.create_task(run())
@@ -170,7 +171,7 @@ async def test_a_server_whose_receive_is_no_coroutine_and_waits_for_nothing() ->
     wire = Wire()
 
     async def run() -> None:
-        with ClientWatch(lambda: Later(wire)):  # type: ignore[arg-type,return-value]
+        with ClientWatch({}, lambda: Later(wire)):  # type: ignore[arg-type,return-value]
             await asyncio.Event().wait()
 
     task = asyncio.create_task(run())
@@ -189,7 +190,7 @@ async def test_a_server_that_cannot_tell(how: str) -> None:
     async def receive():
         return await waiting
 
-    with ClientWatch(receive) as client:
+    with ClientWatch({}, receive) as client:
         if how == "fails":
             waiting.set_exception(OSError())
         else:
@@ -197,3 +198,22 @@ async def test_a_server_that_cannot_tell(how: str) -> None:
         for _ in range(5):
             await asyncio.sleep(0)
         assert not client.gone
+
+
+async def test_a_server_that_calls_back() -> None:
+    callbacks: list[Any] = []
+
+    async def receive() -> dict[str, Any]:
+        raise AssertionError
+
+    async def run() -> None:
+        with ClientWatch({"extensions": {"svir.on_disconnect": callbacks.append}}, receive):  # type: ignore[arg-type]
+            await asyncio.Event().wait()
+
+    task = asyncio.create_task(run())
+    await asyncio.sleep(0)
+    (leave,) = callbacks
+    leave()
+    with pytest.raises(ClientGone):
+        await soon(task)
+    assert callbacks[1:] == [None], "and is told when nobody listens any more"
