@@ -46,8 +46,19 @@ class ClientConnection(asyncio.Protocol):
 
     __slots__ = (
         *("_app", "_app_state", "_arriving", "_behind", "_client", "_connections", "_counted", "_cycle", "_drained"),
-        *("_excess", "_expects", "_framed", "_headers", "_host", "_in_message", "_last", "_limits", "_lingers"),
-        *("_loop", "_offer", "_overrun", "_parser", "_progress", "_queue", "_refusal", "_resting", "_scheme"),
+        *("_excess", "_expects", "_framed", "_headers", "_host", "_in_head", "_in_message", "_last", "_limits"),
+        *(
+            "_lingers",
+            "_loop",
+            "_offer",
+            "_overrun",
+            "_parser",
+            "_progress",
+            "_queue",
+            "_refusal",
+            "_resting",
+            "_scheme",
+        ),
         *("_server", "_since", "_state", "_tasks", "_timer", "_transport", "_unsent", "_url", "is_congested"),
     )
 
@@ -86,7 +97,7 @@ class ClientConnection(asyncio.Protocol):
         self._url = b""
         self._headers: list[tuple[bytes, bytes]] = []
         self._host = self._framed = self._expects = self._offer = False
-        self._in_message = self._progress = False
+        self._in_head = self._in_message = self._progress = False
         self._counted = self._arriving = 0
         self._last = False  # no request may follow the one that was parsed last
         self._overrun = False  # more came all the same
@@ -112,7 +123,7 @@ class ClientConnection(asyncio.Protocol):
         """One read."""
         if self._refusal is not None or self._lingers:
             return
-        if not self._counted and not self._in_message and not self.is_congested:
+        if not (self._in_head or self._counted or self._in_message or self.is_congested):
             self._since = self._loop.time()
         self._progress = False
         self._arriving = self._counted + len(data)
@@ -237,6 +248,7 @@ class ClientConnection(asyncio.Protocol):
 
     def on_message_begin(self) -> None:
         """A request begins."""
+        self._in_head = True
         self._url = b""
         self._headers = []
         self._host = self._framed = self._expects = self._offer = False
@@ -279,6 +291,7 @@ class ClientConnection(asyncio.Protocol):
         if self._excess:
             self._admit()
         scope = self._scope(parser.get_method().decode("ascii"), version)
+        self._in_head = False
         self._progress = self._in_message = True
         self._last = self._last or version == "1.0" or not parser.should_keep_alive()
         cycle = Cycle(scope, self, self._limits.body_buffer, expects=self._expects and version == "1.1")
@@ -408,7 +421,7 @@ class ClientConnection(asyncio.Protocol):
         """Read no more; tell why, once the requests before are answered."""
         self._refusal = error
         cycle = self._cycle
-        in_message, self._in_message, self._counted = self._in_message, False, 0
+        in_message, self._in_message, self._in_head, self._counted = self._in_message, False, False, 0
         if in_message and cycle is not None:
             broken = self._newest()
             if self._queue:
@@ -476,7 +489,7 @@ class ClientConnection(asyncio.Protocol):
             return math.inf if self._resting else limits.body
         if self._cycle is not None:
             return math.inf
-        return limits.head if self._counted else limits.idle
+        return limits.head if self._in_head or self._counted else limits.idle
 
     def _check(self) -> None:
         """End what has taken too long; look in again when the next limit may be over."""
@@ -493,7 +506,7 @@ class ClientConnection(asyncio.Protocol):
         self._timer = None
         if self._unsent:
             self.abort()
-        elif not self._lingers and not (self._cycle and self._cycle.complete) and (self._in_message or self._counted):
+        elif not self._lingers and self._owes():
             self._timer = self._loop.call_later(self._limits.shortest, self._check)
             what, setting = ("body", "body_seconds") if self._in_message else ("head", "head_seconds")
             self._refuse(
@@ -504,6 +517,12 @@ class ClientConnection(asyncio.Protocol):
             )
         elif self._transport is not None:
             self._transport.close()
+
+    def _owes(self) -> bool:
+        """Whether the client has begun what would still be answered."""
+        if self._cycle is not None and self._cycle.complete:
+            return False
+        return self._in_message or self._in_head or self._counted > 0
 
 
 def _no_http(why: str) -> ProxyError:

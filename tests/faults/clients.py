@@ -82,6 +82,21 @@ class Speaker(Client):
         """What still comes until the proxy ends the connection."""
         return await soon(self._reader.read())
 
+    @property
+    def heard(self) -> bool:
+        """Whether there is something to read, or the end."""
+        return bool(self._reader._buffer) or self._reader.at_eof() or self._reader.exception() is not None  # type: ignore[attr-defined]
+
+    async def read_all(self, last: bytes) -> bytes:
+        """What comes up to *last*."""
+        read = bytearray()
+        while last not in read[-len(last) - 65536 :]:
+            piece = await self.read(65536)
+            if not piece:
+                raise AssertionError(f"the connection ended after {bytes(read[-200:])!r}")
+            read += piece
+        return bytes(read)
+
     async def read(self, count: int) -> bytes:
         """The next bytes, *count* at most."""
         return await soon(self._reader.read(count))

@@ -92,6 +92,10 @@ class Rig:
         self._tasks = asyncio.all_tasks()
         self._fds = _open_fds()
 
+    def descriptors(self) -> int:
+        """File descriptors that are open."""
+        return _open_fds()
+
     async def left(self) -> list[str]:
         """What has not been given back once the clients are gone and the upstream has hung up; [] as it should be."""
         for upstream in (self.upstream, *self.others.values()):

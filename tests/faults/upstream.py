@@ -42,6 +42,13 @@ class Peer(raw_server.Peer):
         self._sent += len(data)
         await super().send(data)
 
+    async def pour(self, data: bytes) -> None:
+        """Send *data* once all before it is on its way, however long that takes."""
+        self._sent += len(data)
+        self._writer.transport.set_write_buffer_limits(0)
+        self._writer.write(data)
+        await self._writer.drain()
+
     def end(self) -> None:
         self.ended = True
         super().end()

@@ -386,6 +386,8 @@ LATE: Final[dict[str, tuple[bytes, float, int]]] = {
     "half a head": (b"GET / HTTP/1.1\r\nhost", LIMITS.head, 408),
     "half a body": (POST + b"content-length: 2\r\n\r\nx", LIMITS.body, 408),
     "between requests": (GET, LIMITS.idle, 200),
+    "half a head behind a request": (GET + GET[:-1], LIMITS.head, 200),
+    "an empty line": (b"\r\n", LIMITS.head, 408),
 }
 
 
@@ -400,6 +402,9 @@ async def test_clients_that_say_no_more(name: str) -> None:
     assert client.told
     if status == 408:
         await check_refusal(client, 408)
+    elif sent not in (b"", GET):
+        assert client.said.startswith(b"HTTP/1.1 200 ")
+        assert b"HTTP/1.1 408 " in client.said
     else:
         assert client.said.startswith(b"HTTP/1.1 200 " if status else b"")
 
