@@ -19,6 +19,7 @@ from svir_proxy.cli import FAILED, OK
 from svir_proxy.cli.configuration import url
 from svir_proxy.cli.reload import Reloader, Terminal, Watch
 from svir_proxy.listener import ClientConnection, ClientLimits
+from svir_proxy.outbox import Outbox
 from svir_proxy.server.logs import set_up_logging
 
 if TYPE_CHECKING:
@@ -148,11 +149,14 @@ def _run(
 
 def config_for(app: Callable[..., Any], settings: Settings) -> uvicorn.Config:
     """The configuration of uvicorn."""
+    connection = partial(ClientConnection, limits=_client_limits(settings.server), outbox=Outbox())
     return uvicorn.Config(
         app,
         workers=settings.server.workers,
         loop="uvloop" if find_spec("uvloop") else "asyncio",
-        http=cast("type[asyncio.Protocol]", partial(ClientConnection, limits=_client_limits(settings.server))),
+        http=cast(
+            "type[asyncio.Protocol]", partial(ClientConnection, limits=_client_limits(settings.server), outbox=Outbox())
+        ),
         ws="none",
         lifespan="on",
         interface="asgi3",

@@ -19,6 +19,7 @@ from svir_proxy.errors import ProxyError
 from svir_proxy.listener.cycle import Cycle
 from svir_proxy.listener.heads import authority, request_head, response_head
 from svir_proxy.listener.limits import ClientLimits
+from svir_proxy.outbox import Outbox
 
 if TYPE_CHECKING:
     import uvicorn
@@ -45,12 +46,24 @@ class ClientConnection(asyncio.Protocol):
     """
 
     __slots__ = (
-        *("_app", "_app_state", "_arriving", "_behind", "_client", "_connections", "_counted", "_cycle", "_drained"),
+        *(
+            "_answer",
+            "_app",
+            "_app_state",
+            "_arriving",
+            "_behind",
+            "_client",
+            "_connections",
+            "_counted",
+            "_cycle",
+            "_drained",
+        ),
         *("_excess", "_expects", "_framed", "_headers", "_host", "_in_head", "_in_message", "_last", "_limits"),
         *(
             "_lingers",
             "_loop",
             "_offer",
+            "_outbox",
             "_overrun",
             "_parser",
             "_progress",
@@ -73,6 +86,7 @@ class ClientConnection(asyncio.Protocol):
         _loop: asyncio.AbstractEventLoop | None = None,
         *,
         limits: ClientLimits | None = None,
+        outbox: Outbox | None = None,
     ) -> None:
         self._app = config.loaded_app
         self._app_state = app_state
@@ -80,6 +94,8 @@ class ClientConnection(asyncio.Protocol):
         self._connections = cast("set[Any]", server_state.connections)
         self._tasks = server_state.tasks
         self._limits = limits or ClientLimits()
+        self._outbox = outbox or Outbox()
+        self._answer = b""  # a whole one, until the end of the turn
         self._loop = _loop or asyncio.get_running_loop()
         self._parser: httptools.HttpRequestParser | None = httptools.HttpRequestParser(self)
         self._transport: asyncio.Transport | None = None
@@ -187,8 +203,8 @@ class ClientConnection(asyncio.Protocol):
     def shutdown(self) -> None:
         """Finish what is being answered, and close."""
         self._last = True
-        if (self._cycle is None or self._cycle.complete) and self._transport is not None:
-            self._transport.close()
+        if self._cycle is None or self._cycle.complete:
+            self._close()
 
     # for the cycles
 
@@ -205,8 +221,22 @@ class ClientConnection(asyncio.Protocol):
 
     def write(self, data: bytes) -> None:
         """Hand bytes to the loop."""
+        self.release()
         if self._transport is not None:
             self._transport.write(data)
+
+    def write_soon(self, data: bytes) -> None:
+        """Hand a whole answer to the loop, at the end of its turn."""
+        if not self._answer:
+            self._outbox.put(self, self._loop)
+        self._answer += data
+
+    def release(self) -> None:
+        """Hand over what waits for the end of the turn."""
+        if self._answer:
+            data, self._answer = self._answer, b""
+            if self._transport is not None:
+                self._transport.write(data)
 
     def closes_after(self, cycle: Cycle) -> bool:
         """Whether the answer to *cycle* is the last on this connection."""
@@ -243,6 +273,12 @@ class ClientConnection(asyncio.Protocol):
         """Close at once: the answer cannot be completed."""
         if self._transport is not None:
             self._transport.abort()
+
+    def _close(self) -> None:
+        """Close, once all is sent that was made."""
+        self.release()
+        if self._transport is not None:
+            self._transport.close()
 
     # for httptools
 
@@ -412,8 +448,8 @@ class ClientConnection(asyncio.Protocol):
             self._tell(self._refusal)
         elif self._overrun:
             self._linger()
-        elif self._last and self._transport is not None:
-            self._transport.close()
+        elif self._last:
+            self._close()
         else:
             self.rest(rest=False)
 
@@ -455,7 +491,7 @@ class ClientConnection(asyncio.Protocol):
         )
         if self._transport is not None:
             is_head = self._parser.get_method() == b"HEAD"
-            self._transport.write(head.data + b"\r\n\r\n" + (b"" if is_head else body))
+            self.write(head.data + b"\r\n\r\n" + (b"" if is_head else body))
             self._linger()
 
     def _linger(self) -> None:
@@ -467,6 +503,7 @@ class ClientConnection(asyncio.Protocol):
         if transport is not None and not transport.is_closing():
             self._lingers = True
             self._since = self._loop.time()
+            self.release()
             transport.write_eof()
             self.rest(rest=False)
 
@@ -515,8 +552,8 @@ class ClientConnection(asyncio.Protocol):
                     f"The {what} of the request did not come within {allowed:g} s (server.{setting} of the proxy).",
                 )
             )
-        elif self._transport is not None:
-            self._transport.close()
+        else:
+            self._close()
 
     def _owes(self) -> bool:
         """Whether the client has begun what would still be answered."""

@@ -32,6 +32,9 @@ class Channel(Protocol):
     def write(self, data: bytes) -> None:
         """Hand bytes to the loop."""
 
+    def write_soon(self, data: bytes) -> None:
+        """Hand a whole answer to the loop, at the end of its turn."""
+
     def rest(self, rest: bool) -> None:
         """Stop or go on reading."""
 
@@ -196,9 +199,12 @@ class Cycle:
                 body = b"%x\r\n%b\r\n" % (len(body), body)
             if not more:
                 body += b"0\r\n\r\n"
+        is_whole = not more and bool(self._head)
         if self._head:
             body, self._head = self._head + body, b""
-        if body:
+        if is_whole:
+            self._channel.write_soon(body)
+        elif body:
             self._channel.write(body)
         if not more:
             self.complete = True

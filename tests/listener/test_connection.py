@@ -316,6 +316,7 @@ async def test_so_much_may_wait_behind_a_request_and_no_more() -> None:
     go.set()
     while client.state.tasks:
         await client.settle()
+    await client.settle()
     assert client.said.count(b"HTTP/1.1 200 ") == sent
     assert not client.wire.resting
 
@@ -552,3 +553,17 @@ async def test_scope(target: bytes) -> None:
     assert scope["method"] == "GET"
     assert scope["http_version"] == "1.1"
     assert scope["state"] == {"of": "the application"}
+
+
+async def test_an_answer_that_waits_for_the_end_of_the_turn_is_not_lost_when_the_proxy_shuts_down_in_it() -> None:
+    clients: list[Client] = []
+
+    async def app(scope: Any, receive: Any, send: Any) -> None:
+        await read_and_answer(scope, receive, send)
+        assert clients[0].said == b""
+        clients[0].connection.shutdown()
+
+    clients.append(Client(app))
+    await clients[0].send(GET)
+    assert clients[0].said.endswith(b"\r\n\r\n0")
+    assert clients[0].wire.closed

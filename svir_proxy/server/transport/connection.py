@@ -18,6 +18,7 @@ from svir_proxy.server.transport.sending import send, send_listening
 from svir_proxy.server.transport.waiting import within
 
 if TYPE_CHECKING:
+    from svir_proxy.outbox import Outbox
     from svir_proxy.server.transport.head import Origin, Outgoing
     from svir_proxy.server.transport.limits import TransportLimits
 
@@ -32,6 +33,9 @@ uvloop would read it 32 times in one turn, 8 MB, during which nobody else gets a
 
 class Home(Protocol):
     """The pool as its connections see it."""
+
+    outbox: Outbox
+    """Where requests wait for the end of the turn."""
 
     def opened(self, connection: Connection) -> None:
         """The connection is there."""
@@ -64,6 +68,7 @@ class Connection(asyncio.Protocol):
         "_last",
         "_limits",
         "_loop",
+        "_outgoing",
         "_parser",
         "_readable",
         "_resting",
@@ -87,6 +92,7 @@ class Connection(asyncio.Protocol):
         self._body: UpstreamBody | None = None
         self._head: asyncio.Future[tuple[int, Headers]] | None = None
         self._drain: asyncio.Future[None] | None = None
+        self._outgoing = b""  # a whole request, until the end of the turn
         self._congested = self._held = self._resting = self._stopped = self._sent = self._last = False
 
     # for the transport
@@ -113,8 +119,8 @@ class Connection(asyncio.Protocol):
             elif out.length is None or out.length > _ONE_WRITE:
                 self._sent = await send(self, out, write)
             else:
-                self.write(out.head + out.content)
-                self._sent = True
+                self._outgoing = out.head + out.content
+                self._home.outbox.put(self, self._loop)
             if read is None:
                 status, headers = await head
             else:
@@ -158,6 +164,13 @@ class Connection(asyncio.Protocol):
     def answered(self) -> bool:
         """The response has begun, or none will come."""
         return self._head is None
+
+    def release(self) -> None:
+        """Send the request that waited for the end of the turn, unless its exchange is over."""
+        data, self._outgoing = self._outgoing, b""
+        if self._body is not None:
+            self._sent = True
+            self.write(data)
 
     def write(self, data: bytes | memoryview) -> None:
         """Hand bytes to the loop."""

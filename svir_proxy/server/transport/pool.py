@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 
 import httpx
 
+from svir_proxy.outbox import Outbox
 from svir_proxy.server.transport.connection import Connection
 
 if TYPE_CHECKING:
@@ -29,6 +30,8 @@ class Pool:
         self._connections: set[Connection] = set()
         self._timer: asyncio.TimerHandle | None = None
         self._closed = False
+        self.outbox = Outbox()
+        """Where requests wait for the end of the turn."""
         self._emptied: asyncio.Future[None] | None = None
 
     def take(self, origin: Origin) -> Connection | None:

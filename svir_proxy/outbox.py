@@ -1,0 +1,45 @@
+"""What is sent at the end of the loop's turn, all together.
+
+Whoever receives sleeps until something comes, and waking it is most of the price of a small write. What leaves one
+right after the other wakes it once. So requests, and whole answers, wait for the rest of the turn in which they were
+made; pieces of a stream do not.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Protocol
+
+
+class Loop(Protocol):
+    """What an outbox needs of an event loop."""
+
+    def call_soon(self, callback: Callable[[], object], /) -> object:
+        """Call *callback* in the next turn."""
+
+
+class Sender(Protocol):
+    """Who has something to send."""
+
+    def release(self) -> None:
+        """Send it."""
+
+
+class Outbox:
+    """Those who have something to send at the end of this turn."""
+
+    __slots__ = ("_waiting",)
+
+    def __init__(self) -> None:
+        self._waiting: list[Sender] = []
+
+    def put(self, sender: Sender, loop: Loop) -> None:
+        """Have *sender* send at the end of the turn of *loop*, which is the same each time."""
+        if not self._waiting:
+            loop.call_soon(self._flush)
+        self._waiting.append(sender)
+
+    def _flush(self) -> None:
+        waiting, self._waiting = self._waiting, []
+        for sender in waiting:
+            sender.release()

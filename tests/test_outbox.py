@@ -1,0 +1,48 @@
+"""Who sends when."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from svir_proxy.outbox import Outbox
+
+
+class Loop:
+    """A loop whose turns are taken by hand."""
+
+    def __init__(self) -> None:
+        self.soon: list[Callable[[], object]] = []
+
+    def call_soon(self, callback: Callable[[], object], /) -> None:
+        self.soon.append(callback)
+
+    def turn(self) -> None:
+        callbacks, self.soon = self.soon, []
+        for callback in callbacks:
+            callback()
+
+
+class Sender:
+    """Notes that it sent; *then* is done on the way."""
+
+    def __init__(self, name: str, sent: list[str], then: Callable[[], object] = lambda: None) -> None:
+        self._name, self._sent, self._then = name, sent, then
+
+    def release(self) -> None:
+        self._sent.append(self._name)
+        self._then()
+
+
+def test_all_of_a_turn_in_their_order_and_what_comes_meanwhile_with_the_next() -> None:
+    loop, outbox = Loop(), Outbox()
+    sent: list[str] = []
+    late = Sender("late", sent)
+    for sender in (Sender("a", sent), Sender("b", sent, lambda: outbox.put(late, loop)), Sender("c", sent)):
+        outbox.put(sender, loop)
+    assert len(loop.soon) == 1
+    assert sent == []
+    loop.turn()
+    assert sent == ["a", "b", "c"]
+    loop.turn()
+    assert sent == ["a", "b", "c", "late"]
+    assert loop.soon == []
