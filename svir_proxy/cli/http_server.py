@@ -154,9 +154,7 @@ def config_for(app: Callable[..., Any], settings: Settings) -> uvicorn.Config:
         app,
         workers=settings.server.workers,
         loop="uvloop" if find_spec("uvloop") else "asyncio",
-        http=cast(
-            "type[asyncio.Protocol]", partial(ClientConnection, limits=_client_limits(settings.server), outbox=Outbox())
-        ),
+        http=cast("type[asyncio.Protocol]", connection),
         ws="none",
         lifespan="on",
         interface="asgi3",
