@@ -32,8 +32,8 @@ _GLANCE: Final = 0.05
 """Seconds that the supervisor waits for an answer it can have later."""
 _WAIT: Final = 5.0
 """Seconds that it waits for a worker to serve new settings."""
-_PATIENCE: Final = 30.0
-"""Seconds of silence after which a worker is replaced."""
+_PATIENCE: Final = 60
+"""Looks in vain, two a second, after which a worker is replaced. Not seconds: a machine can stand still."""
 _MARGIN: Final = 5.0
 """Seconds beyond server.drain_seconds that a worker may take to end."""
 
@@ -47,7 +47,7 @@ class Worker(Process):
         self._settings = settings
         self._make = make
         self._asked = False
-        self._heard = time.monotonic()
+        self._in_vain = 0
         self.serves = False
         """Whether it was seen to serve."""
         super().__init__(config_for(make, settings), sockets)
@@ -62,10 +62,11 @@ class Worker(Process):
             if not self._asked:
                 self.parent_conn.send(None if settings is self._settings else settings)
                 self._asked, self._settings = True, settings
+            self._in_vain += 1
             self._hear(_GLANCE)
         except (OSError, EOFError):
             return False
-        return time.monotonic() - self._heard < _PATIENCE
+        return self._in_vain < _PATIENCE
 
     def take(self, settings: Settings) -> None:
         """Have it serve *settings*, and wait until it does. One that does not answer has them at the next `look`."""
@@ -79,7 +80,7 @@ class Worker(Process):
     def _hear(self, seconds: float) -> None:
         if self._asked and self.parent_conn.poll(seconds):
             self.serves = self.parent_conn.recv()
-            self._asked, self._heard = False, time.monotonic()
+            self._asked, self._in_vain = False, 0
 
     # in the worker
 
@@ -168,7 +169,7 @@ class Supervisor(Multiprocess):
         """Wait until they have, within a limit."""
         limit = time.monotonic() + self._settings.server.drain_seconds + _MARGIN
         for worker in self.processes:
-            worker.process.join(max(0.0, limit - time.monotonic()))
+            worker.process.join(max(1.0, limit - time.monotonic()))
             if worker.process.is_alive():
                 _LOGGER.error("worker %d does not end and is killed", worker.pid)
                 worker.process.kill()
