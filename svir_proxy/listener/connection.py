@@ -348,6 +348,7 @@ class ClientConnection(asyncio.Protocol):
         if self._offer:
             return
         self._in_message = False
+        self._url = b""
         cycle = self._newest()
         cycle.end()
         if cycle.complete and cycle is self._cycle:
@@ -490,7 +491,8 @@ class ClientConnection(asyncio.Protocol):
             ],
         )
         if self._transport is not None:
-            is_head = self._parser.get_method() == b"HEAD"
+            # Where no target was read, the method is that of the request before.
+            is_head = self._url != b"" and self._parser.get_method() == b"HEAD"
             self.write(head.data + b"\r\n\r\n" + (b"" if is_head else body))
             self._linger()
 

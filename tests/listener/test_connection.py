@@ -241,6 +241,13 @@ async def test_garbage_after_a_good_request_waits_for_its_answer() -> None:
     assert client.wire.half_closed
 
 
+async def test_what_follows_a_head_request_is_told_why_it_is_none() -> None:
+    client = Client(read_and_answer)
+    await client.send(GET.replace(b"GET", b"HEAD") + b"\x00")
+    _, _, refusal = client.said.partition(b"\r\n\r\n")
+    assert check_dialect.check_error(refusal.partition(b"\r\n\r\n")[2]) == []
+
+
 @pytest.mark.parametrize("broken", [CHUNKED + b"zz\r\n", b"\x00\r\n\r\n", CHUNKED], ids=["chunk", "no HTTP", "late"])
 async def test_a_request_that_breaks_off_leaves_those_before_it_alone(broken: bytes) -> None:
     go = asyncio.Event()
