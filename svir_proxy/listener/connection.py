@@ -46,33 +46,11 @@ class ClientConnection(asyncio.Protocol):
     """
 
     __slots__ = (
-        *(
-            "_answer",
-            "_app",
-            "_app_state",
-            "_arriving",
-            "_behind",
-            "_client",
-            "_connections",
-            "_counted",
-            "_cycle",
-            "_drained",
-        ),
-        *("_excess", "_expects", "_framed", "_headers", "_host", "_in_head", "_in_message", "_last", "_limits"),
-        *(
-            "_lingers",
-            "_loop",
-            "_offer",
-            "_outbox",
-            "_overrun",
-            "_parser",
-            "_progress",
-            "_queue",
-            "_refusal",
-            "_resting",
-            "_scheme",
-        ),
-        *("_server", "_since", "_state", "_tasks", "_timer", "_transport", "_unsent", "_url", "is_congested"),
+        *("_answer", "_app", "_app_state", "_arriving", "_behind", "_client", "_connections", "_counted"),
+        *("_cycle", "_drained", "_excess", "_expects", "_framed", "_headers", "_host", "_in_head"),
+        *("_in_message", "_last", "_limits", "_lingers", "_loop", "_offer", "_outbox", "_overrun", "_parser"),
+        *("_progress", "_queue", "_refusal", "_resting", "_scheme", "_server", "_since", "_state", "_tasks"),
+        *("_timer", "_transport", "_uncounted", "_unsent", "_url", "is_congested"),
     )
 
     is_congested: bool
@@ -114,6 +92,7 @@ class ClientConnection(asyncio.Protocol):
         self._headers: list[tuple[bytes, bytes]] = []
         self._host = self._framed = self._expects = self._offer = False
         self._in_head = self._in_message = self._progress = False
+        self._uncounted = False  # the head began in a read that held more
         self._counted = self._arriving = 0
         self._last = False  # no request may follow the one that was parsed last
         self._overrun = False  # more came all the same
@@ -154,6 +133,7 @@ class ClientConnection(asyncio.Protocol):
             return
         if self._progress:
             self._counted = 0
+            self._uncounted = self._in_head
             if self._cycle is not None and not self._cycle.complete:
                 self._since = self._loop.time()
         else:
@@ -170,6 +150,7 @@ class ClientConnection(asyncio.Protocol):
 
     def eof_received(self) -> None:
         """The client says no more, which cannot be told from hanging up: nothing is made for nobody (decision 0010)."""
+        self.release()
         if self._cycle is not None and not self._cycle.complete:
             self.abort()
 
@@ -320,7 +301,7 @@ class ClientConnection(asyncio.Protocol):
             raise _Refused("it has no Host")
         if version == "1.0" and self._framed:
             raise _Refused("HTTP/1.0 has no Transfer-Encoding")
-        if self._arriving > self._limits.head_bytes:
+        if self._arriving > self._limits.head_bytes or self._uncounted:
             size = len(self._url) + sum(len(name) + len(value) + len(b": \r\n") for name, value in self._headers)
             if size > self._limits.head_bytes:
                 raise _Refused(ProxyError("invalid_request", "The head of the request is too long."))

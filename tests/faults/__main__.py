@@ -7,8 +7,10 @@ import asyncio
 import json
 import logging
 import sys
+from typing import Any
 
-from tests.faults.batch import plan, run
+from tests.faults import client_batch
+from tests.faults.batch import Report, plan, run
 
 
 def main() -> int:
@@ -18,24 +20,20 @@ def main() -> int:
     parser.add_argument("--seed", type=int, default=1, metavar="S", help="what chance begins with (1)")
     parser.add_argument("--workers", type=int, default=16, metavar="W", help="exchanges at a time (16)")
     parser.add_argument("--only", type=int, metavar="I", help="one exchange of the batch, and what it consists of")
+    parser.add_argument("--clients", action="store_true", help="clients that are hostile or unlucky, not upstreams")
     args = parser.parse_args()
     logging.disable()
+    batch, describe = (client_batch.run, client_batch.plan) if args.clients else (run, plan)
     if args.only is not None:
-        sys.stdout.write(f"{plan(f'{args.seed}/{args.only}')}\n")
+        sys.stdout.write(f"{describe(f'{args.seed}/{args.only}')}\n")
     try:
         import uvloop
     except ImportError:
-        report = asyncio.run(run(args.count, args.seed, args.workers, args.only))
+        report = asyncio.run(batch(args.count, args.seed, args.workers, args.only))
     else:
-        report = uvloop.run(run(args.count, args.seed, args.workers, args.only))
-    injected = report.faults.total() - report.faults["none"]
-    figures = {
-        "exchanges": report.faults.total(),
-        "faults injected": injected,
-        "of kinds": dict(report.faults.most_common()),
-        "what clients saw": dict(report.outcomes.most_common()),
-        "repeated on a new connection": report.repeated,
-        "upstream connections": report.connections,
+        report = uvloop.run(batch(args.count, args.seed, args.workers, args.only))
+    figures = _clients(report) if isinstance(report, client_batch.Report) else _upstreams(report)
+    figures |= {
         "MiB at first and after each quarter": [round(value, 1) for value in report.memory],
         "objects of the proxy before and after": report.objects,
         "findings": len(report.findings),
@@ -44,6 +42,26 @@ def main() -> int:
     for finding in report.findings[:50]:
         sys.stderr.write(finding + "\n")
     return 1 if report.findings else 0
+
+
+def _upstreams(report: Report) -> dict[str, Any]:
+    return {
+        "exchanges": report.faults.total(),
+        "faults injected": report.faults.total() - report.faults["none"],
+        "of kinds": dict(report.faults.most_common()),
+        "what clients saw": dict(report.outcomes.most_common()),
+        "repeated on a new connection": report.repeated,
+        "upstream connections": report.connections,
+    }
+
+
+def _clients(report: client_batch.Report) -> dict[str, Any]:
+    return {
+        "clients": report.clients.total(),
+        "of kinds": dict(report.clients.most_common()),
+        "answers held against what was asked": report.answers.total(),
+        "of kinds of answers": dict(report.answers.most_common()),
+    }
 
 
 if __name__ == "__main__":

@@ -348,20 +348,21 @@ async def run(count: int, seed: int, workers: int = 16, only: int | None = None)
                 await ground.ask_well(client, streamed=number % 2 > 0)
         report.findings += await ground.left()
         ground.open_books()
-        before = _held()
+        before = held()
         numbers = iter(range(count) if only is None else [only])
         await asyncio.gather(*(_work(ground, numbers, report) for _ in range(workers)))
         report.connections = ground.upstream.accepted
         report.findings += await ground.left()
         if ground.upstream.strays:
             report.findings.append(f"{len(ground.upstream.strays)} requests of nobody: {ground.upstream.strays[0]!r}")
-        after = _held()
+        after = held()
         report.memory = [before[0], *report.memory, after[0]]
         report.objects = (before[1], after[1])
     return report
 
 
-def _held() -> tuple[float, int]:
+def held() -> tuple[float, int]:
+    """MiB that this process has resident, and objects of the proxy's own classes."""
     gc.collect()
     pages = int(Path("/proc/self/statm").read_text().split()[1])
     mine = sum(str(type(thing).__module__).startswith("svir_proxy.") for thing in gc.get_objects())
@@ -377,7 +378,7 @@ async def _work(ground: Rig, numbers: Iterator[int], report: Report) -> None:
                 problems = await _try(ground, client, made, number, report)
                 report.findings += [f"{number} ({made.fault}): {problem}" for problem in problems]
                 if number and number % max(report.count // 4, 1) == 0:
-                    report.memory.append(_held()[0])
+                    report.memory.append(held()[0])
                 number = next(numbers, None)
                 if problems:
                     break  # the next one has a client of its own

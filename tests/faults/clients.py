@@ -214,9 +214,12 @@ class Hear:
 def error_problems(seen: Seen, kind: str, says: str = "") -> Iterator[str]:
     """What is wrong with an answer that must be the error *kind*."""
     status, *told = _ERRORS[kind]
-    yield from check_dialect.check_error(seen.body)
-    if seen.status != status:
-        yield f"status {seen.status}, not {status}: {seen.body[:300]!r}"
+    if seen.status != status or (wrong := check_dialect.check_error(seen.body)):
+        yield (
+            f"status {seen.status}, not {status}: {seen.body[:300]!r}"
+            if seen.status != status
+            else f"{wrong}: {seen.body[:300]!r}"
+        )
         return
     if not seen.headers.get("x-request-id"):
         yield "no x-request-id"

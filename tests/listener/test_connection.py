@@ -241,6 +241,16 @@ async def test_garbage_after_a_good_request_waits_for_its_answer() -> None:
     assert client.wire.half_closed
 
 
+async def test_a_head_that_is_too_long_is_refused_wherever_it_begins() -> None:
+    client = Client(read_and_answer)
+    long = GET[:-2] + b"x: " + KIB * 65
+    await client.send(GET + long, b"\r\n\r\n")
+    assert re.findall(rb"HTTP/1.1 (\d+)", client.said) == [b"200", b"400"]
+    client = Client(read_and_answer)
+    await client.send(GET + GET[:-2] + b"x: " + KIB, b"\r\n\r\n")
+    assert re.findall(rb"HTTP/1.1 (\d+)", client.said) == [b"200", b"200"]
+
+
 async def test_what_follows_a_head_request_is_told_why_it_is_none() -> None:
     client = Client(read_and_answer)
     await client.send(GET.replace(b"GET", b"HEAD") + b"\x00")
