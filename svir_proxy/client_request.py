@@ -152,6 +152,23 @@ class ClientRequest:
             notes=notes,
         )
 
+    @classmethod
+    def without_chat(cls, model: str) -> Self:
+        """A request that is none for chat: of its body no more than the *model* is known."""
+        return cls(
+            id="",
+            received=1,
+            body={},
+            model=model,
+            stream=False,
+            include_usage=False,
+            tool_names=(),
+            tool_choice=None,
+            named_tool=None,
+            call_ids=frozenset(),
+            part_kinds=frozenset(),
+        )
+
     def tool_parameters(self) -> dict[str, Mapping[str, Any]]:
         """The JSON schema of each offered function's parameters; ``{}`` where it has none."""
         schemas = {name: function.get("parameters") for name, function in _functions(self.body)}

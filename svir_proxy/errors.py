@@ -50,6 +50,7 @@ KINDS: Final[dict[str, Kind]] = {
     "invalid_api_key": Kind(401, _INVALID, "invalid_api_key"),
     "model_not_allowed": Kind(403, "permission_error", "model_not_allowed"),
     "forbidden_host": Kind(403, "permission_error", "forbidden_host"),
+    "forbidden_origin": Kind(403, "permission_error", "forbidden_origin"),
     "model_not_found": Kind(404, _INVALID, "model_not_found"),
     "unknown_url": Kind(404, _INVALID, "unknown_url"),
     "method_not_allowed": Kind(405, _INVALID, "method_not_allowed"),

@@ -35,14 +35,14 @@ async def read_body(scope: Scope, receive: Receive, limit: int) -> bytes | bytea
     """The whole body of a request; raises ProxyError past *limit* bytes, ClientGone when the client leaves."""
     declared = fields(scope).get(b"content-length", b"")
     if declared.isdigit() and int(declared[:20]) > limit:
-        raise _too_large(limit)
+        raise too_large(limit)
     message = await receive()
     if message["type"] == "http.disconnect":
         raise ClientGone
     body = message.get("body", b"")
     if not message.get("more_body", False):
         if len(body) > limit:
-            raise _too_large(limit)
+            raise too_large(limit)
         return bytes(body)
     whole = bytearray(body)
     while message.get("more_body", False):
@@ -51,7 +51,7 @@ async def read_body(scope: Scope, receive: Receive, limit: int) -> bytes | bytea
             raise ClientGone
         whole += message.get("body", b"")
         if len(whole) > limit:
-            raise _too_large(limit)
+            raise too_large(limit)
     return whole
 
 
@@ -91,7 +91,8 @@ def without_body(send: Send) -> Send:
     return send_head
 
 
-def _too_large(limit: int) -> ProxyError:
+def too_large(limit: int) -> ProxyError:
+    """The error for a request of more than *limit* bytes."""
     return ProxyError(
         "request_too_large", f"The request body is larger than {limit} bytes (server.max_request_bytes of the proxy)."
     )

@@ -6,7 +6,7 @@ import asyncio
 import contextlib
 import re
 import ssl
-from collections.abc import AsyncIterator, Awaitable, Callable
+from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
 from functools import partial
 from typing import Final, cast
 from urllib.parse import quote, urlencode
@@ -39,6 +39,7 @@ _LIST_SECONDS: Final = 10.0
 """How long a model list may take."""
 _SECRET_LENGTH: Final = 8
 """Characters from which on a part of a header's value is taken for a secret: ``1`` and ``true`` are none."""
+_CHAT: Final = "/chat/completions"
 _ENCODING: Final = b"content-encoding"
 _LENGTH: Final = len(_ENCODING)
 _CLOSED: Final = re.compile(r"closed the connection|disconnected")
@@ -73,7 +74,7 @@ class Upstream:
         values = [value.get_secret_value() for value in backend.headers.values()]
         parts = [part for value in values for part in (value, *value.split()) if len(part) >= _SECRET_LENGTH]
         self._secrets = tuple(sorted({key, *parts} - {""}, key=len, reverse=True))
-        headers = dict(_ACCEPT)
+        headers: dict[str, str] = {}
         if key and endpoint.auth == "bearer":
             headers["authorization"] = f"Bearer {key}"
         elif key and endpoint.auth == "api-key":
@@ -84,10 +85,10 @@ class Upstream:
         self._chat_url = None if "{model}" in endpoint.chat_path else self._url(endpoint.chat_path)
         self._models_url = self._url(endpoint.models_path)
         host = self._models_url.netloc.decode("ascii")
-        self._get_headers = httpx.Headers({"host": host, **headers}, encoding="latin-1")
-        self._post_headers = httpx.Headers(
-            {"host": host, **headers, "content-type": "application/json"}, encoding="latin-1"
-        )
+        self._own_headers = {"host": host, **headers}
+        headers = {"host": host, **_ACCEPT, **headers}
+        self._get_headers = httpx.Headers(headers, encoding="latin-1")
+        self._post_headers = httpx.Headers({**headers, "content-type": "application/json"}, encoding="latin-1")
 
         # What all but a few requests take. Other transports, and models in the path, are asked by httpx's objects.
         self._post: Callable[[bytes], Awaitable[UpstreamResponse]] | None = None
@@ -123,6 +124,32 @@ class Upstream:
         request.headers["content-length"] = str(sum(map(len, pieces)))
         request.headers.pop("transfer-encoding", None)
         return await self._send(request)
+
+    async def pass_on(
+        self,
+        path: str,
+        model: str,
+        content: bytes | httpx.AsyncByteStream,
+        length: int | None,
+        given: Mapping[str, str],
+    ) -> UpstreamResponse:
+        """POST a body as it is to *path*, which stands beside the profile's chat path; else as `chat`.
+
+        *length* is that of the *content* in bytes; None: it is sent in chunks. *given* are the client's headers that go
+        along, names in lower case. Raises what reading the content raises, and ProxyError also where the server takes
+        no more of it for ``timeouts.idle`` or does not begin to answer within ``timeouts.first_output`` from its end.
+        """
+        base = self._chat_path.removesuffix(_CHAT) if self._chat_path.endswith(_CHAT) else "/v1"
+        headers = httpx.Headers({"accept-encoding": "identity", **given, **self._own_headers}, encoding="latin-1")
+        if length is not None:
+            headers["content-length"] = str(length)
+        url = self._url(base.replace("{model}", quote(model, safe="")) + path)
+        if isinstance(content, bytes):
+            request = httpx.Request("POST", url, headers=headers, content=content)
+        else:
+            request = httpx.Request("POST", url, headers=headers, stream=content)
+        timeouts = self.backend.timeouts
+        return await self._send(request, read=timeouts.first_output, write=timeouts.idle)
 
     async def list_models(self) -> tuple[int, bytes]:
         """Status and body of the server's model list; raises ProxyError where there is none."""
@@ -163,8 +190,10 @@ class Upstream:
     def _url(self, path: str) -> httpx.URL:
         return httpx.URL(f"{self.backend.root}{path}{self._query}")
 
-    async def _send(self, request: httpx.Request) -> UpstreamResponse:
-        request.extensions["timeout"] = {"connect": self._connect_seconds, "read": None, "write": None, "pool": None}
+    async def _send(
+        self, request: httpx.Request, *, read: float | None = None, write: float | None = None
+    ) -> UpstreamResponse:
+        request.extensions["timeout"] = {"connect": self._connect_seconds, "read": read, "write": write, "pool": None}
         try:
             response = await self._transport.handle_async_request(request)
         except httpx.TransportError as exc:
@@ -211,6 +240,9 @@ def _in_words(backend: str, exc: httpx.RequestError) -> ProxyError:
     """What httpx's exception means to a client."""
     if isinstance(exc, (httpx.ConnectTimeout, httpx.PoolTimeout)):
         return ProxyError("upstream_timeout", f"Backend {backend!r} could not be connected in time: {exc}.")
+    if isinstance(exc, (httpx.ReadTimeout, httpx.WriteTimeout)):
+        setting = "first_output" if isinstance(exc, httpx.ReadTimeout) else "idle"
+        return ProxyError("upstream_timeout", f"Backend {backend!r}: {exc} (timeouts.{setting} of the backend).")
     if isinstance(exc, httpx.TimeoutException):
         return ProxyError("upstream_timeout", f"Backend {backend!r} did not answer in time: {exc}.")
     if isinstance(exc, (httpx.ConnectError, httpx.UnsupportedProtocol)):
