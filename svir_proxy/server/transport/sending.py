@@ -53,6 +53,8 @@ async def send_listening(channel: Channel, out: Outgoing, seconds: float | None,
         if not sender.done():
             sender.cancel()
             await asyncio.wait((sender,))
+        if not sender.cancelled():
+            sender.exception()  # seen, also where nobody waits for the answer any more
     if head.done() and (sender.cancelled() or sender.exception() is not None):
         return False
     return sender.result()

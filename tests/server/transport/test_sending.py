@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import gc
 from typing import TYPE_CHECKING, Any
 
 import httpx
@@ -185,6 +186,25 @@ async def test_a_stream_is_stopped_with_the_request() -> None:
     with pytest.raises(asyncio.CancelledError):
         await soon(sending)
     assert closed.is_set()
+
+
+async def test_a_stream_that_fails_with_the_request_is_no_loss() -> None:
+    """The client leaves: reading its body fails, and whoever waits for the answer is cancelled in the same moment."""
+    lost: list[Any] = []
+    asyncio.get_running_loop().set_exception_handler(lambda _, context: lost.append(context))
+    head = asyncio.get_running_loop().create_future()
+
+    async def failing() -> AsyncIterator[bytes]:
+        yield b"a"
+        sending.cancel()
+        raise KeyError
+
+    sending = asyncio.ensure_future(send_listening(Wire(), Outgoing(b"", failing(), None, last=False), None, head))
+    with pytest.raises(asyncio.CancelledError):
+        await soon(sending)
+    del sending
+    gc.collect()
+    assert lost == []
 
 
 async def test_a_whole_stream_is_sent_whole() -> None:
