@@ -65,6 +65,13 @@ class Answer(Protocol):
         """No more events come from there."""
 
 
+class ClientAnswer(Answer, Protocol):
+    """The answer that the client gets."""
+
+    def restart(self) -> None:
+        """Another backend's answer takes the place of this one, of which the client has nothing. Its notes stay."""
+
+
 class Notes(list[str]):
     """What was odd about an answer, each thing once, and not without end."""
 
@@ -150,6 +157,10 @@ class StreamedAnswer:
             self._write(KEEPALIVE)
         return self._wrote_at + self._keepalive
 
+    def restart(self) -> None:
+        """Take another backend's answer from here on. The stream may have begun, but without output."""
+        self._writer.forget()
+
     async def end(self) -> None:
         """End the HTTP body, and wait until the client has all of it."""
         self._sender.send({"type": "http.response.body", "body": b"", "more_body": False})
@@ -196,6 +207,7 @@ class WholeAnswer:
     gathers = True
 
     def __init__(self, request: ClientRequest, asked: str = "") -> None:
+        self._request = request
         self._folder = CompletionFolder(request)
         self._asked = asked
         self.has_output = False
@@ -220,6 +232,11 @@ class WholeAnswer:
                 self.notes.note_model(event, self._asked)
             elif not self.has_output and isinstance(event, BEGINNING):
                 self.has_output = True
+
+    def restart(self) -> None:
+        """Gather another backend's answer; what was gathered is nothing."""
+        self._folder = CompletionFolder(self._request)
+        self.has_output = False
 
     def tick(self, now: float) -> float:
         """Nothing is ever due."""

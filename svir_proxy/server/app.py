@@ -22,11 +22,13 @@ from starlette.types import ASGIApp, Receive, Scope, Send
 
 from svir_proxy import __version__
 from svir_proxy.errors import ProxyError
+from svir_proxy.server.breaker import Breakers
 from svir_proxy.server.call_memory import CallMemory
 from svir_proxy.server.catalog import Catalog
 from svir_proxy.server.chat import Chat
 from svir_proxy.server.gate import Gate
 from svir_proxy.server.generations import Generations
+from svir_proxy.server.health import Health
 from svir_proxy.server.http import (
     ClientGone,
     Headers,
@@ -38,7 +40,6 @@ from svir_proxy.server.http import (
     without_body,
 )
 from svir_proxy.server.learned import Learned
-from svir_proxy.server.passthrough import PASSED, PassThrough, is_passed
 from svir_proxy.server.remote_images import ImageFetcher
 from svir_proxy.server.request_log import RequestLog
 from svir_proxy.server.upstream import Upstream
@@ -53,9 +54,7 @@ _USUAL_PATH: Final = "/v1/chat/completions"
 _PREFIX: Final = re.compile(r"/+(?:v1(?:/+|$))?")
 """People write base URLs with and without /v1, and with a slash at the end."""
 _REQUEST_ID: Final = re.compile(r"[A-Za-z0-9._-]{1,128}")
-_ENDPOINTS: Final = (
-    f"POST /v1/chat/completions, {PASSED}, GET /v1/models, GET /v1/models/{{id}}, GET /healthz, GET /readyz"
-)
+_ENDPOINTS: Final = "POST /v1/chat/completions, GET /v1/models, GET /v1/models/{id}, GET /healthz, GET /readyz"
 
 
 def create_app(settings: Settings, transport: httpx.AsyncBaseTransport | None = None) -> Generations[Proxy]:
@@ -73,24 +72,30 @@ class Proxy:
     catalog: Catalog
     learned: Learned
     calls: CallMemory
+    breakers: Breakers
 
     def __init__(self, settings: Settings, transport: httpx.AsyncBaseTransport | None, before: Proxy | None) -> None:
         self.settings = settings
         self._gate = Gate(settings)
         self._upstreams = [Upstream(backend, settings.limits, transport) for backend in settings.backends]
+        routing = settings.routing
+        self.breakers = Breakers(routing.breaker_failures, routing.breaker_seconds)
         if before is None:
-            self.catalog, self.learned, self.calls = Catalog(self._upstreams), Learned(), CallMemory()
+            self.catalog = Catalog(self._upstreams, None, routing.health_seconds)
+            self.learned, self.calls = Learned(), CallMemory()
         else:
             same = unchanged(before.settings.backends, settings.backends)
-            self.catalog = Catalog(self._upstreams, before.catalog.known(same))
+            self.catalog = Catalog(self._upstreams, before.catalog.known(same), routing.health_seconds)
+            self.breakers.keep(before.breakers, same)
             places = {upstream.name: upstream.places for upstream in before.catalog.upstreams if upstream.name in same}
             for upstream in self._upstreams:  # the server is the same, whichever generation asks it
                 upstream.places = places.get(upstream.name, upstream.places)
             self.learned = before.learned.of(same)
             self.calls = before.calls
         self._images = ImageFetcher()
-        self._chat = Chat(settings, self.catalog, self.learned, self._images, self.calls)
-        self._pass_through = PassThrough(settings, self.catalog)
+        self._chat = Chat(settings, self.catalog, self.learned, self._images, self.calls, breakers=self.breakers)
+        seconds = routing.health_seconds
+        self._checks = Health(self.catalog, self.breakers, seconds) if seconds is not None else None
         self._requests = 0
         self._on_idle: Callable[[], None] | None = None
         self.app: ASGIApp = self._serve
@@ -116,6 +121,8 @@ class Proxy:
 
     def retire(self, on_idle: Callable[[], None]) -> None:
         """No request is new from now on: call *on_idle* once the last is over, at once where none runs."""
+        if self._checks is not None:
+            self._checks.stop()
         if self._requests:
             self._on_idle = on_idle
         else:
@@ -123,6 +130,8 @@ class Proxy:
 
     async def close(self) -> None:
         """Close the connections to the servers."""
+        if self._checks is not None:
+            await self._checks.close()
         await self.catalog.close()
         await self._images.close()
         for upstream in self._upstreams:
@@ -167,11 +176,6 @@ class Proxy:
             if scope["method"] != "POST":
                 raise _wrong_method(scope, headers, "POST")
             await self._chat(scope, receive, send, headers, log)
-            return
-        if is_passed(scope["path"]):
-            if scope["method"] != "POST":
-                raise _wrong_method(scope, headers, "POST")
-            await self._pass_through(scope, receive, send, headers, log)
             return
         scope["app"] = self  # makes Starlette raise what it would otherwise answer in its own way
         scope["svir.headers"] = headers

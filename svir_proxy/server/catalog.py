@@ -9,13 +9,14 @@ from __future__ import annotations
 import asyncio
 import difflib
 import time
-from collections.abc import Container, Mapping, Sequence
+from collections.abc import Container, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any, Final, NamedTuple
 
 from svir_proxy.client_request import ClientRequest
 from svir_proxy.errors import ProxyError
 from svir_proxy.response.model_list import ListedModel, model_entry, read_model_list
+from svir_proxy.server.aliases import Aliases
 from svir_proxy.server.upstream import Upstream
 
 _FRESH_SECONDS: Final = 10.0
@@ -43,6 +44,7 @@ class _Listing:
     """What is known of one server's models."""
 
     until: float = 0.0
+    """When it is old (time of the loop); 0: no attempt was made yet."""
     models: list[ListedModel] | None = None
     """The last list that was read."""
     ids: Mapping[str, str] = field(default_factory=dict)
@@ -52,48 +54,65 @@ class _Listing:
 
 
 class Catalog:
-    """The backends and their models. *listings*: what is known of some already, as `known` gave it."""
+    """The backends and their models. *listings*: what is known of some already, as `known` gave it.
 
-    def __init__(self, upstreams: Sequence[Upstream], listings: Mapping[str, _Listing] | None = None) -> None:
+    *health_seconds*: how often `check` is called for each backend; None: never.
+    """
+
+    def __init__(
+        self,
+        upstreams: Sequence[Upstream],
+        listings: Mapping[str, _Listing] | None = None,
+        health_seconds: float | None = None,
+    ) -> None:
         self.upstreams = upstreams
+        self._in_order = sorted(upstreams, key=lambda upstream: upstream.backend.priority)
+        self._believed = max(0.0, 2 * (health_seconds or 0.0) - _FRESH_SECONDS)
         known = listings or {}
         self._listings = {upstream.name: known.get(upstream.name) or _Listing() for upstream in upstreams}
         self._refreshing: dict[str, asyncio.Task[None]] = {}
         self._started = int(time.time())
-        self._aliases: dict[str, Route] = {}
-        for upstream in upstreams:
-            for alias, model in upstream.backend.models.items():
-                self._aliases.setdefault(alias, Route(upstream, model))
+        self._aliases = Aliases((upstream, upstream.backend.models) for upstream in self._in_order)
+        self._exact = {alias: _routes(means) for alias, means in self._aliases.exact.items()}
 
     def known(self, backends: Container[str]) -> Mapping[str, _Listing]:
         """The lists of these *backends*, for a catalog in the place of this one."""
         return {name: listing for name, listing in self._listings.items() if name in backends}
 
     async def route(self, model: str) -> Route:
-        """The backend for *model*; raises ProxyError, model_not_found with the nearest names.
+        """The first of `routes`; raises ProxyError."""
+        return (await self.routes(model))[0]
 
-        A backend that stands alone is asked for any name, unless naming a model makes its server load it: then it has
-        to be in the server's list or among the aliases.
+    async def routes(self, model: str) -> tuple[Route, ...]:
+        """The backends that have *model*, by priority; raises ProxyError, model_not_found with the nearest names.
+
+        Aliases hide what the servers' lists have under the same name. A backend that stands alone is asked for any
+        name, unless naming a model makes its server load it: then it has to be in the server's list or among the
+        aliases.
         """
-        if model in self._aliases:
-            return self._aliases[model]
+        if (routes := self._exact.get(model)) is not None:
+            return routes
+        if means := self._aliases.matching(model):
+            return _routes(means)
         if not self.upstreams:
             raise ProxyError(
                 "upstream_unavailable",
                 "No model server is configured and none was found on this machine. Start one, or list it under"
                 " backends in the configuration.",
             )
+        if self._aliases.takes_the_rest and (means := self._aliases.rest(model)):
+            await asyncio.gather(*(self.models(u) for u in self.upstreams if not self._listings[u.name].until))
+            return self._listed(model) or _routes(means)
         if len(self.upstreams) == 1:
-            return await self._alone(self.upstreams[0], model)
-        for upstream in self.upstreams:
-            if (found := self._find_known(upstream, model)) is not None:
-                return Route(upstream, found)
+            return (await self._alone(self.upstreams[0], model),)
+        if routes := self._listed(model):
+            return routes
         for upstream in self.upstreams:
             self._refresh(upstream)
-        for upstream in self.upstreams:
+        for upstream in self._in_order:
             await self.models(upstream)
-            if (found := self._listings[upstream.name].ids.get(model)) is not None:
-                return Route(upstream, found)
+            if self._listings[upstream.name].ids.get(model) is not None:
+                return self._listed(model)
         raise self._missing(model)
 
     async def _alone(self, upstream: Upstream, model: str) -> Route:
@@ -104,7 +123,9 @@ class Catalog:
         if policy == "any":
             found = listing.ids.get(model)
             return Route(upstream, found or model, listed=found is not None)
-        found = self._find_known(upstream, model)
+        found = listing.ids.get(model)
+        if found is not None and asyncio.get_running_loop().time() >= listing.until:
+            self._refresh(upstream)
         if found is None and (policy == "loads" or listing.models is None):
             listed = await self.models(upstream)
             found = listing.ids.get(model)
@@ -121,6 +142,29 @@ class Catalog:
             await asyncio.shield(self._refresh(upstream))
         return listing.error or listing.models or []
 
+    async def check(self, upstream: Upstream) -> ProxyError | None:
+        """Read the server's list now; the error of a server that is away."""
+        await asyncio.shield(self._refresh(upstream))
+        error = self._listings[upstream.name].error
+        return error if error is not None and error.kind in _AWAY else None
+
+    def is_away(self, upstream: Upstream) -> bool:
+        """Whether the server did not answer the last time, which was not long ago."""
+        listing = self._listings[upstream.name]
+        if listing.error is None or listing.error.kind not in _AWAY:
+            return False
+        return asyncio.get_running_loop().time() < listing.until + self._believed
+
+    def gone(self, model: str, error: ProxyError) -> ProxyError:
+        """The model_not_found of a server that was thought to have *model*, with the nearest names that are known."""
+        for upstream in self.upstreams:
+            if model in self._listings[upstream.name].ids:
+                self._refresh(upstream)
+        near = self._near(model)
+        said = error.message.rstrip()
+        end = "" if said.endswith((".", "!", "?")) else "."
+        return replace(error, message=f"{said}{end} {_did_you_mean(near)}") if near else error
+
     async def states(self) -> dict[str, str]:
         """For each backend ``ok``, or the kind of error that its list met with."""
         await asyncio.gather(*(self.models(upstream) for upstream in self.upstreams))
@@ -136,6 +180,8 @@ class Catalog:
             for item in listing.models or ():
                 if item.id == model:
                     return item.entry()
+        for upstream, _ in self._aliases.matching(model) or self._aliases.rest(model):
+            return model_entry(model, self._started, upstream.name)
         raise self._missing(model)
 
     async def close(self) -> None:
@@ -151,9 +197,8 @@ class Catalog:
         Raises the error of the last backend when none has a list and there is no alias.
         """
         entries: dict[str, dict[str, Any]] = {}
-        for upstream in self.upstreams:
-            for alias in upstream.backend.models:
-                entries.setdefault(alias, model_entry(alias, self._started, upstream.name))
+        for alias, (route, *_) in self._exact.items():
+            entries.setdefault(alias, model_entry(alias, self._started, route.upstream.name))
         error: ProxyError | None = None
         answered = False
         for listed in await asyncio.gather(*(self.models(upstream) for upstream in self.upstreams)):
@@ -168,13 +213,17 @@ class Catalog:
             raise replace(error)
         return list(entries.values())
 
-    def _find_known(self, upstream: Upstream, model: str) -> str | None:
-        """The server's id for *model* in the list that is known, which is asked for anew when it is old."""
-        listing = self._listings[upstream.name]
-        found = listing.ids.get(model)
-        if found is not None and asyncio.get_running_loop().time() >= listing.until:
-            self._refresh(upstream)
-        return found
+    def _listed(self, model: str) -> tuple[Route, ...]:
+        """The backends whose lists, as far as they are known, have *model*; old lists are asked for anew."""
+        now = asyncio.get_running_loop().time()
+        routes: list[Route] = []
+        for upstream in self._in_order:
+            listing = self._listings[upstream.name]
+            if now >= listing.until:
+                self._refresh(upstream)
+            if (found := listing.ids.get(model)) is not None:
+                routes.append(Route(upstream, found))
+        return tuple(routes)
 
     def _refresh(self, upstream: Upstream) -> asyncio.Task[None]:
         """One attempt at a time to read the server's list, whoever waits for it."""
@@ -224,15 +273,25 @@ class Catalog:
         if not model:
             text = "The request names no model, and more than one backend could be meant."
             return ProxyError("model_not_found", text, param="model")
-        names = [alias for upstream in self.upstreams for alias in upstream.backend.models]
+        near = self._near(model)
+        hint = _did_you_mean(near) if near else "Name it under models of its backend."
+        return ProxyError("model_not_found", f"No backend has the model {model!r}. {hint}", param="model")
+
+    def _near(self, model: str) -> list[str]:
+        """The names that are nearest to *model*, or any; not itself."""
+        names = list(self._exact)
         names += [item.name for listing in self._listings.values() for item in listing.models or () if item.chat]
-        names = list(dict.fromkeys(names))
-        near = (
-            difflib.get_close_matches(model[:_COMPARED_CHARACTERS], names[:_COMPARED_NAMES], n=3, cutoff=0.4)
-            or names[:3]
-        )
-        hint = f" Did you mean {' or '.join(map(repr, near))}?" if near else " Name it under models of its backend."
-        return ProxyError("model_not_found", f"No backend has the model {model!r}.{hint}", param="model")
+        names = [name for name in dict.fromkeys(names) if name != model]
+        near = difflib.get_close_matches(model[:_COMPARED_CHARACTERS], names[:_COMPARED_NAMES], n=3, cutoff=0.4)
+        return near or names[:3]
+
+
+def _routes(means: Iterable[tuple[Upstream, str]]) -> tuple[Route, ...]:
+    return tuple(Route(upstream, model) for upstream, model in means)
+
+
+def _did_you_mean(names: Iterable[str]) -> str:
+    return f"Did you mean {' or '.join(map(repr, names))}?"
 
 
 _NO_REQUEST: Final = ClientRequest(

@@ -15,17 +15,21 @@ from starlette.types import Receive, Scope, Send
 
 from svir_proxy.client_request import ClientRequest
 from svir_proxy.errors import ProxyError
-from svir_proxy.server.answer import Answer, StreamedAnswer, WholeAnswer
+from svir_proxy.server.answer import ClientAnswer, StreamedAnswer, WholeAnswer
+from svir_proxy.server.breaker import Breakers
 from svir_proxy.server.call_memory import CallMemory
-from svir_proxy.server.catalog import Catalog
+from svir_proxy.server.catalog import Catalog, Route
 from svir_proxy.server.client_watch import ClientWatch
 from svir_proxy.server.documents import inline_documents
 from svir_proxy.server.exchange import Exchange
+from svir_proxy.server.failover import Failover
 from svir_proxy.server.http import Headers, fields, header, internal_error, read_body, send_body, stopped
 from svir_proxy.server.learned import Learned
 from svir_proxy.server.remote_images import ImageFetcher, inline_images
 from svir_proxy.server.request_log import RequestLog
+from svir_proxy.server.routing import conversation, in_order
 from svir_proxy.server.transcript import Transcript
+from svir_proxy.server.upstream import Upstream
 from svir_proxy.settings import Settings
 
 _LOGGER: Final = logging.getLogger("svir_proxy")
@@ -39,7 +43,14 @@ class Chat:
     """The route. Raises ProxyError for an answer that has not begun, ClientGone where nobody waits for one."""
 
     def __init__(
-        self, settings: Settings, catalog: Catalog, learned: Learned, images: ImageFetcher, calls: CallMemory
+        self,
+        settings: Settings,
+        catalog: Catalog,
+        learned: Learned,
+        images: ImageFetcher,
+        calls: CallMemory,
+        *,
+        breakers: Breakers,
     ) -> None:
         self._settings = settings
         self._max_request_bytes = settings.server.max_request_bytes
@@ -48,6 +59,7 @@ class Chat:
         self._learned = learned
         self._images = images
         self._calls = calls
+        self._breakers = breakers
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send, headers: Headers, log: RequestLog) -> None:
         """Answer one request; *headers* go with the answer, whatever it is."""
@@ -57,23 +69,60 @@ class Chat:
         del raw
         log.model, log.stream = request.model, request.stream
         with ClientWatch(scope, receive) as client:
-            route = await self._catalog.route(request.model)
+            routes = await self._catalog.routes(request.model)
+            answer = self._stream if request.stream else self._whole
+            if len(routes) > 1:
+                await answer(self._failover(request, routes, headers, log), client, send, headers, log)
+                return
+            route = routes[0]
             log.backend = route.upstream.name
             headers.append(route.upstream.header)
-            if "image" in request.part_kinds and route.upstream.backend.remote_images == "inline":
-                request = replace(request, body=await inline_images(request.body, self._images.fetch))
-            if "file" in request.part_kinds and route.upstream.profile.request.files in ("rejected", "ignored"):
-                request = replace(request, body=await inline_documents(request.body))
+            if request.part_kinds:
+                request = await self._inlined(request, route.upstream)
             exchange = Exchange(request, route, self._learned, self._calls)
-            answer = self._stream if request.stream else self._whole
             if (places := route.upstream.places) is None:
                 await answer(exchange, client, send, headers, log)
             else:
                 async with places:
                     await answer(exchange, client, send, headers, log)
 
+    def _failover(
+        self, request: ClientRequest, routes: tuple[Route, ...], headers: Headers, log: RequestLog
+    ) -> Failover:
+        """*request* on its way to the first of *routes* that answers it; *headers* and *log* tell which."""
+        routing = self._settings.routing
+        key = conversation(request) if routing.keep_conversations else None
+        before = tuple(headers)
+
+        def tell(upstream: Upstream) -> None:
+            log.backend = upstream.name
+            headers[:] = (*before, upstream.header)
+
+        return Failover(
+            request,
+            in_order(routes, lambda route: route.upstream.backend, key),
+            exchange=self._exchange,
+            on_asked=tell,
+            breakers=self._breakers,
+            is_away=self._catalog.is_away,
+            seconds=routing.failover_seconds,
+        )
+
+    async def _exchange(self, request: ClientRequest, route: Route) -> Exchange:
+        if request.part_kinds:
+            request = await self._inlined(request, route.upstream)
+        return Exchange(request, route, self._learned, self._calls)
+
+    async def _inlined(self, request: ClientRequest, upstream: Upstream) -> ClientRequest:
+        """*request* with what *upstream* does not fetch or read put in its place."""
+        if "image" in request.part_kinds and upstream.backend.remote_images == "inline":
+            request = replace(request, body=await inline_images(request.body, self._images.fetch))
+        if "file" in request.part_kinds and upstream.profile.request.files in ("rejected", "ignored"):
+            request = replace(request, body=await inline_documents(request.body))
+        return request
+
     async def _stream(
-        self, exchange: Exchange, client: ClientWatch, send: Send, headers: Headers, log: RequestLog
+        self, exchange: Exchange | Failover, client: ClientWatch, send: Send, headers: Headers, log: RequestLog
     ) -> None:
         def head() -> Headers:
             return [*headers, *_told((*exchange.notes, *answer.notes))]
@@ -95,6 +144,8 @@ class Chat:
             log.error = internal_error(log.id)
         log.notes = (*exchange.notes, *answer.notes)
         if log.error is not None:
+            if log.error.kind == "model_not_found":
+                log.error = self._catalog.gone(log.model, log.error)
             if not answer.committed:
                 headers += _told(log.notes)
                 raise log.error
@@ -103,26 +154,30 @@ class Chat:
         client.release()
         await answer.end()
 
-    def _run(self, exchange: Exchange, answer: Answer, log: RequestLog) -> Awaitable[ProxyError | None]:
+    def _run(
+        self, exchange: Exchange | Failover, answer: ClientAnswer, log: RequestLog
+    ) -> Awaitable[ProxyError | None]:
         if self._show_prompts:
             return _run_and_tell(exchange, answer, log)
         return exchange.run(answer)
 
     async def _whole(
-        self, exchange: Exchange, client: ClientWatch, send: Send, headers: Headers, log: RequestLog
+        self, exchange: Exchange | Failover, client: ClientWatch, send: Send, headers: Headers, log: RequestLog
     ) -> None:
         answer = WholeAnswer(exchange.request, exchange.asked)
         log.error = await self._run(exchange, answer, log)
         log.notes = (*exchange.notes, *answer.notes)
         headers += _told(log.notes)
         if log.error is not None:
+            if log.error.kind == "model_not_found":
+                log.error = self._catalog.gone(log.model, log.error)
             raise log.error
         log.status = 200
         client.release()
         await send_body(send, 200, answer.body(), headers)
 
 
-async def _run_and_tell(exchange: Exchange, answer: Answer, log: RequestLog) -> ProxyError | None:
+async def _run_and_tell(exchange: Exchange | Failover, answer: ClientAnswer, log: RequestLog) -> ProxyError | None:
     transcript = Transcript(exchange.request, answer)
     try:
         return await exchange.run(transcript)

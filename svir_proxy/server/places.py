@@ -28,6 +28,11 @@ class Places:
         self.taken = 0
         """How many places are taken."""
 
+    @property
+    def is_full(self) -> bool:
+        """Whether the next one has to wait."""
+        return self.taken >= self._requests
+
     async def __aenter__(self) -> Self:
         if self.taken < self._requests:
             self.taken += 1

@@ -11,7 +11,7 @@ from svir_proxy.response.completion import CompletionFolder
 from svir_proxy.response.events import Event, ExtrasReported, LogprobsReported
 from svir_proxy.response.json_text import dumps
 from svir_proxy.response.lifecycle import OUTPUT
-from svir_proxy.server.answer import Answer, Source
+from svir_proxy.server.answer import ClientAnswer, Source
 
 _LOGGER: Final = logging.getLogger("svir_proxy.prompts")
 _LONGEST: Final = 20_000
@@ -23,7 +23,7 @@ _GROWING: Final = (*OUTPUT, LogprobsReported, ExtrasReported)
 class Transcript:
     """An answer that is written down on its way into another one."""
 
-    def __init__(self, request: ClientRequest, answer: Answer) -> None:
+    def __init__(self, request: ClientRequest, answer: ClientAnswer) -> None:
         self._request = request
         self._answer = answer
         self._folder = CompletionFolder(request)
@@ -46,6 +46,12 @@ class Transcript:
     def tick(self, now: float) -> float:
         """As the answer has it."""
         return self._answer.tick(now)
+
+    def restart(self) -> None:
+        """Write down another backend's answer instead."""
+        self._folder = CompletionFolder(self._request)
+        self._room = _LONGEST
+        self._answer.restart()
 
     def begin_source(self, source: Source) -> None:
         """As the answer has it."""

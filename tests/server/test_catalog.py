@@ -43,19 +43,35 @@ class Servers:
 
 @asynccontextmanager
 async def catalog_of(
-    servers: Servers, profile: str = "generic", models: Mapping[str, Mapping[str, str]] | None = None
+    servers: Servers,
+    profile: str = "generic",
+    models: Mapping[str, Mapping[str, str]] | None = None,
+    priorities: Mapping[str, int] | None = None,
+    health_seconds: float | None = None,
 ) -> AsyncIterator[Catalog]:
     """A backend for each of *servers*; *models*: their aliases."""
     network = httpx.MockTransport(servers)
     backends = [
         Backend.model_validate(
-            {"name": n, "base_url": f"http://{n}", "profile": profile, "models": (models or {}).get(n, {})}
+            {
+                "name": n,
+                "base_url": f"http://{n}",
+                "profile": profile,
+                "models": (models or {}).get(n, {}),
+                "priority": (priorities or {}).get(n, 0),
+            }
         )
         for n in servers.lists
     ]
-    catalog = Catalog([Upstream(backend, LimitSettings(), network) for backend in backends])
+    upstreams = [Upstream(backend, LimitSettings(), network) for backend in backends]
+    catalog = Catalog(upstreams, None, health_seconds)
     yield catalog
     await soon(catalog.close())
+
+
+async def routes(catalog: Catalog, model: str) -> list[tuple[str, str]]:
+    """Backends and their ids, in order."""
+    return [(found.upstream.name, found.model) for found in await soon(catalog.routes(model))]
 
 
 async def route(catalog: Catalog, model: str) -> tuple[str, str, bool] | tuple[str, str]:
@@ -156,6 +172,87 @@ async def test_several_backends(model: str, expected: Any) -> None:
         assert await route(catalog, model) == expected
 
 
+async def test_all_that_have_a_model_by_priority() -> None:
+    servers = Servers(a=listing("x", "y"), b=listing("x", "fast"), c=listing("/m/x"))
+    aliases = {"a": {"fast": "x"}, "c": {"fast": "z", "gpt-*": "z"}, "b": {"gpt-*": "*"}}
+    async with catalog_of(servers, models=aliases, priorities={"a": 1}) as catalog:
+        assert await routes(catalog, "fast") == [("c", "z"), ("a", "x")], "aliases hide what is in lists"
+        assert await routes(catalog, "gpt-4") == [("b", "4"), ("c", "z")]
+        assert servers.asked == []
+        await catalog.states()
+        assert await routes(catalog, "x") == [("b", "x"), ("c", "/m/x"), ("a", "x")]
+        assert await routes(catalog, "y") == [("a", "y")]
+        assert await route(catalog, "x") == ("b", "x", True)
+        assert [entry["id"] for entry in await catalog.entries(everything=True)] == ["fast", "x", "y"]
+        assert (await catalog.entry("gpt-5"))["owned_by"] == "b"
+
+
+@pytest.mark.parametrize("servers", [["a"], ["a", "b"]])
+async def test_a_star_alone_takes_what_no_list_has(servers: list[str], clock: Clock) -> None:
+    lists = Servers(**{name: listing(f"in-{name}") for name in servers})
+    async with catalog_of(lists, models={"a": {"*": "any"}}) as catalog:
+        for _ in range(2):
+            for model, expected in (("gpt-4", ("a", "any")), ("", ("a", "any")), (f"in-{servers[-1]}", None)):
+                assert await routes(catalog, model) == [expected or (servers[-1], f"in-{servers[-1]}")]
+        assert lists.asked == servers, "asked once, and waited for once"
+        lists.lists = {name: asyncio.get_running_loop().create_future() for name in servers}
+        clock.advance(11)
+        assert await routes(catalog, "gpt-4") == [("a", "any")]
+        assert await routes(catalog, "in-a") == [("a", "in-a")]
+        await until(lambda: len(lists.asked) == 2 * len(servers))
+
+
+async def test_a_server_that_was_not_there_is_found_when_it_is(clock: Clock) -> None:
+    servers = Servers(a=listing("x"), b=REFUSED)
+    async with catalog_of(servers) as catalog:
+        assert await routes(catalog, "x") == [("a", "x")]
+        servers.lists["b"] = listing("x")
+        clock.advance(11)
+        await routes(catalog, "x")
+        await until(lambda: not catalog._refreshing)
+        assert await routes(catalog, "x") == [("a", "x"), ("b", "x")]
+
+
+@pytest.mark.parametrize(("health_seconds", "believed"), [(None, 10), (2, 10), (30, 60)])
+async def test_who_is_away(health_seconds: float | None, believed: float, clock: Clock) -> None:
+    servers = Servers(a=REFUSED, b=httpx.Response(503), c=httpx.Response(404), d=listing())
+    async with catalog_of(servers, health_seconds=health_seconds) as catalog:
+        assert not any(catalog.is_away(upstream) for upstream in catalog.upstreams), "nothing is known yet"
+        checked = [await soon(catalog.check(upstream)) for upstream in catalog.upstreams]
+        assert [error and error.kind for error in checked] == [
+            "upstream_unreachable",
+            "upstream_unavailable",
+            None,
+            None,
+        ]
+        clock.advance(believed - 1)
+        assert [catalog.is_away(upstream) for upstream in catalog.upstreams] == [True, True, False, False]
+        clock.advance(2)
+        assert not any(catalog.is_away(upstream) for upstream in catalog.upstreams), "too long ago"
+        await soon(catalog.check(catalog.upstreams[0]))
+        servers.lists["a"] = listing()
+        assert catalog.is_away(catalog.upstreams[0])
+        assert await soon(catalog.check(catalog.upstreams[0])) is None
+        assert not catalog.is_away(catalog.upstreams[0])
+
+
+@pytest.mark.parametrize(
+    ("said", "told"),
+    [
+        ("No such model.", "No such model. Did you mean 'qwen3' or 'qwen2'?"),
+        ("no such model", "no such model. Did you mean 'qwen3' or 'qwen2'?"),
+    ],
+)
+async def test_a_model_that_a_server_does_not_have_after_all(said: str, told: str) -> None:
+    servers = Servers(a=listing("qwen", "qwen2", "qwen3"))
+    async with catalog_of(servers) as catalog:
+        error = ProxyError("model_not_found", said, param="model")
+        assert catalog.gone("qwen", error) is error, "nothing is known"
+        await catalog.states()
+        assert catalog.gone("qwen", error) == ProxyError("model_not_found", told, param="model")
+        await until(lambda: len(servers.asked) == 2)
+
+
 async def test_no_backend_at_all() -> None:
     async with catalog_of(Servers()) as catalog:
         kind, words = (await route(catalog, "m"))[:2]
@@ -197,7 +294,7 @@ async def test_a_list_is_asked_for_anew_when_it_is_old(clock: Clock) -> None:
         assert await route(catalog, "y") == ("b", "y", True)
         clock.advance(2)
         assert await route(catalog, "y") == ("b", "y", True), "nobody waits for the new list"
-        await until(lambda: len(servers.asked) == 3)
+        await until(lambda: len(servers.asked) == 4)
         await route(catalog, "x")
         assert await route(catalog, "y") == ("a", "y", True)
 

@@ -181,7 +181,7 @@ async def test_what_is_known_of_backends_that_have_not_changed_is_kept() -> None
         assert (await client.post("/v1/chat/completions", json=body)).status_code == 200
         assert sorted(asked) == ["other GET", "same GET", "same POST", "same POST with seed"]
         for changed, now in (
-            ("http://changed", ["same POST"]),
+            ("http://changed", ["changed GET", "same POST"]),
             (None, ["same POST", "same POST with seed"]),
         ):
             asked.clear()

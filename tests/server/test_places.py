@@ -72,6 +72,15 @@ async def test_no_longer_than_agreed(clock: Clock) -> None:
     assert places.taken == 0
 
 
+async def test_whether_the_next_one_has_to_wait() -> None:
+    places = Places("b", 2, 3, LONG)
+    async with places:
+        assert not places.is_full
+        async with places:
+            assert places.is_full
+        assert not places.is_full
+
+
 async def test_none_may_wait() -> None:
     places = Places("b", 1, 0, LONG)
     guest = Guest(places)
