@@ -193,16 +193,17 @@ async def test_a_stream_that_fails_with_the_request_is_no_loss() -> None:
     lost: list[Any] = []
     asyncio.get_running_loop().set_exception_handler(lambda _, context: lost.append(context))
     head = asyncio.get_running_loop().create_future()
+    requests: list[asyncio.Task[bool]] = []
 
     async def failing() -> AsyncIterator[bytes]:
         yield b"a"
-        sending.cancel()
+        requests.pop().cancel()
         raise KeyError
 
-    sending = asyncio.ensure_future(send_listening(Wire(), Outgoing(b"", failing(), None, last=False), None, head))
+    out = Outgoing(b"", failing(), None, last=False)
+    requests.append(asyncio.create_task(send_listening(Wire(), out, None, head)))
     with pytest.raises(asyncio.CancelledError):
-        await soon(sending)
-    del sending
+        await soon(requests[0])
     gc.collect()
     assert lost == []
 
