@@ -40,6 +40,7 @@ from svir_proxy.server.http import (
     without_body,
 )
 from svir_proxy.server.learned import Learned
+from svir_proxy.server.passthrough import PASSED, PassThrough, is_passed
 from svir_proxy.server.remote_images import ImageFetcher
 from svir_proxy.server.request_log import RequestLog
 from svir_proxy.server.upstream import Upstream
@@ -54,7 +55,9 @@ _USUAL_PATH: Final = "/v1/chat/completions"
 _PREFIX: Final = re.compile(r"/+(?:v1(?:/+|$))?")
 """People write base URLs with and without /v1, and with a slash at the end."""
 _REQUEST_ID: Final = re.compile(r"[A-Za-z0-9._-]{1,128}")
-_ENDPOINTS: Final = "POST /v1/chat/completions, GET /v1/models, GET /v1/models/{id}, GET /healthz, GET /readyz"
+_ENDPOINTS: Final = (
+    f"POST /v1/chat/completions, {PASSED}, GET /v1/models, GET /v1/models/{{id}}, GET /healthz, GET /readyz"
+)
 
 
 def create_app(settings: Settings, transport: httpx.AsyncBaseTransport | None = None) -> Generations[Proxy]:
@@ -96,6 +99,7 @@ class Proxy:
         self._chat = Chat(settings, self.catalog, self.learned, self._images, self.calls, breakers=self.breakers)
         seconds = routing.health_seconds
         self._checks = Health(self.catalog, self.breakers, seconds) if seconds is not None else None
+        self._pass_through = PassThrough(settings, self.catalog)
         self._requests = 0
         self._on_idle: Callable[[], None] | None = None
         self.app: ASGIApp = self._serve
@@ -176,6 +180,11 @@ class Proxy:
             if scope["method"] != "POST":
                 raise _wrong_method(scope, headers, "POST")
             await self._chat(scope, receive, send, headers, log)
+            return
+        if is_passed(scope["path"]):
+            if scope["method"] != "POST":
+                raise _wrong_method(scope, headers, "POST")
+            await self._pass_through(scope, receive, send, headers, log)
             return
         scope["app"] = self  # makes Starlette raise what it would otherwise answer in its own way
         scope["svir.headers"] = headers
