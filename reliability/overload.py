@@ -28,6 +28,8 @@ WAITING: Final = 16
 """Requests in line for it."""
 CONNECTIONS: Final = 128
 """``server.max_connections`` in the last part."""
+HOLD: Final = 0.5
+"""Seconds that an answer takes there, so that all of the first are open when the others come."""
 LOADS: Final = (1.0, 2.0, 4.0, 8.0, 1.0)
 """Times the capacity; the last shows that nothing of the storm is left."""
 MEMORY: Final = 8.0
@@ -100,7 +102,7 @@ class Crowd:
 
 async def crowd(connections: int = CONNECTIONS) -> Crowd:
     """Twice as many *connections* as there may be, each with a request, the later half while the first is answered."""
-    async with ModelServer(connections, 1.0) as server, _proxy(server, {}, {"max_connections": connections}) as proxy:
+    async with ModelServer(connections, HOLD) as server, _proxy(server, {}, {"max_connections": connections}) as proxy:
         first, more, then = Load(proxy.port), Load(proxy.port), Load(proxy.port)
         before = proxy.holds()
         async with _watched(proxy) as most:

@@ -11,7 +11,7 @@ import resource
 import signal
 import sys
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from types import TracebackType
 from typing import Any, Final, Self
@@ -35,16 +35,16 @@ class Held:
 
 @dataclass(frozen=True, slots=True)
 class Inside:
-    """What can only be told from within: tasks of the loop, and objects (0 if they were not counted).
+    """What can only be told from within.
 
     Attributes:
         tasks: Of asyncio.
-        mine: Objects of the proxy's own classes that the collector knows.
-        all: All objects that the collector knows.
+        mine: Objects that the collector knows, of each of the proxy's own classes; empty where they were not counted.
+        all: All objects that the collector knows; 0 likewise.
     """
 
     tasks: int
-    mine: int = 0
+    mine: Mapping[str, int] = field(default_factory=dict)
     all: int = 0
 
 

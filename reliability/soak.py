@@ -143,7 +143,7 @@ async def soak(seconds: float, seed: int, rate: float, workers: int = WORKERS) -
             report.findings += [repr(task.exception()) for task in beside if not task.cancelled()]
             report.rest = await _come_to_rest(proxy, report)
             report.findings += report.traffic.findings
-            report.findings += [f"a request of nobody: {stray[:80]!r}" for stray in upstream.strays]
+            report.findings += report.traffic.strays()
             report.findings += [f"logged: {line}" for line in proxy.log.splitlines() if line.startswith("Traceback")]
             report.findings += _growth(report)
             return report
@@ -170,7 +170,7 @@ async def _tick(report: Report) -> None:
         late = time.monotonic() - due
         report.held_up = max(report.held_up, late)
         if late > STILL:
-            report.traffic.stood_still = asyncio.get_running_loop().time()
+            report.traffic.stood_still.append(asyncio.get_running_loop().time())
 
 
 async def _reload(proxy: ProxyProcess, report: Report, interval: float) -> None:
@@ -188,7 +188,7 @@ async def _reload(proxy: ProxyProcess, report: Report, interval: float) -> None:
             await wait_for(partial(_says, proxy, since, expected))
         except TimeoutError:
             await asyncio.sleep(NOTICED)
-            if report.traffic.stood_still < began:
+            if not report.traffic.is_untold(began, asyncio.get_running_loop().time()):
                 report.findings.append(f"after reload {number} the log does not say that {expected}")
 
 
@@ -219,9 +219,10 @@ def _growth(report: Report) -> list[str]:
         early, late = (median(map(measure, report.quarter(number))) for number in (1, 3))
         if late > early + max(early * share, least):
             found.append(f"{name} grew from {early:.1f} to {late:.1f}")
-    early, late = report.idle[1].mine, report.rest[1].mine
-    if late > early + OBJECTS:
-        found.append(f"objects of the proxy's classes grew from {early} to {late}")
+    more = Counter(report.rest[1].mine)
+    more.subtract(report.idle[1].mine)
+    if more.total() > OBJECTS:
+        found.append(f"{more.total()} more objects of the proxy's classes: {_counts(more)}")
     return found
 
 
@@ -235,7 +236,7 @@ def _quarters(report: Report) -> str:
                 (number + 1, made, *(_spread(map(measure, samples)) for measure, *_ in MEASURES.values()), None, None)
             )
     rests = [
-        (when, None, f"{held.mib:.1f}", held.fds, inside.tasks, inside.mine, inside.all)
+        (when, None, f"{held.mib:.1f}", held.fds, inside.tasks, sum(inside.mine.values()), inside.all)
         for when, (held, inside) in (("started", report.fresh), ("warm", report.idle), ("after", report.rest))
     ]
     rows = [*rests[:2], *rows, rests[2]]

@@ -35,6 +35,8 @@ SHORT: Final = 0.5
 """Seconds of a time limit that a stall is to run into."""
 NOTICED: Final = 1.0
 """Seconds within which it is noticed that the machine stood still."""
+_HANG: Final = 30.0
+"""Seconds after which no client waits any more, however long the machine stood still."""
 _LONG: Final = 600
 _MODELS: Final = 100
 """Models of a backend: what is learned is learned of one model."""
@@ -83,13 +85,19 @@ class Drawn(Exchange):
 
 
 class SoakUpstream(Upstream):
-    """The scripted upstream, with a model list."""
+    """The scripted upstream, with a model list, and the moments at which requests came that belong to no exchange."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.strange: list[tuple[float, bytes]] = []
 
     async def _answer(self, peer: Peer, request: bytes) -> None:
         if request.startswith(b"GET /v1/models "):
             await peer.send(_LIST)
             return
         exchange = self._exchange(request)
+        if exchange is None:
+            self.strange.append((asyncio.get_running_loop().time(), request))
         if isinstance(exchange, Drawn):
             exchange.request = request
             if exchange.changes and not exchange.reused and b'"seed"' not in request:
@@ -175,7 +183,7 @@ class Traffic:
         saw: What the clients saw, by status and code.
         repeated: Requests that the proxy sent again over a new connection.
         findings: Answers that were wrong or lost, a line each.
-        stood_still: When the machine last did, in the loop's time: every limit may have been over at once.
+        stood_still: When the machine did, in the loop's time: every limit may have been over at once.
         untold: Exchanges of such a moment that went wrong; whose doing that was cannot be told.
     """
 
@@ -187,7 +195,7 @@ class Traffic:
     saw: Counter[str] = field(default_factory=Counter)
     repeated: int = 0
     findings: list[str] = field(default_factory=list)
-    stood_still: float = 0
+    stood_still: list[float] = field(default_factory=list)
     untold: int = 0
 
     async def work(self, numbers: Iterator[int], pause: float, until: float) -> None:
@@ -200,13 +208,25 @@ class Traffic:
                     kind, problems = await self.exchange(client, number)
                     if problems:
                         await asyncio.sleep(NOTICED)
-                        if self.stood_still > began:
+                        if self.is_untold(began, loop.time()):
                             self.untold += 1
                         else:
                             self.findings += [f"{number} ({kind}): {problem}" for problem in problems]
                     await asyncio.sleep(random.Random(f"{self.seed}/{number}/pause").expovariate(1 / pause))
                     if problems or number % 10 == 0:
                         break
+
+    def is_untold(self, began: float, ended: float) -> bool:
+        """Whether the machine stood still between these moments."""
+        return any(began < moment <= ended for moment in self.stood_still)
+
+    def strays(self) -> list[str]:
+        """Requests that the proxy should not have sent; a client whom the machine made wait may have left before."""
+        return [
+            f"a request of nobody: {request[:600]!r}"
+            for moment, request in self.upstream.strange
+            if not self.is_untold(moment - _HANG, moment + NOTICED)
+        ]
 
     async def exchange(self, client: Client, number: int) -> tuple[str, list[str]]:
         """Make the exchange of that number; its kind, and what was wrong."""

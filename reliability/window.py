@@ -10,7 +10,8 @@ import gc
 import json
 import socket
 import sys
-from typing import cast
+from collections import Counter
+from typing import Any, cast
 
 from svir_proxy.cli import main
 from svir_proxy.cli.http_server import Server
@@ -25,12 +26,12 @@ class _Window(asyncio.Protocol):
 
     def data_received(self, data: bytes) -> None:
         """What for."""
-        seen = {"tasks": len(asyncio.all_tasks())}
+        seen: dict[str, Any] = {"tasks": len(asyncio.all_tasks())}
         if data == b"+":
             gc.collect()
             things = gc.get_objects()
-            mine = sum(str(type(thing).__module__).startswith("svir_proxy.") for thing in things)
-            seen |= {"mine": mine, "all": len(things)}
+            mine = (type(thing) for thing in things if str(type(thing).__module__).startswith("svir_proxy."))
+            seen |= {"mine": Counter(f"{kind.__module__}.{kind.__qualname__}" for kind in mine), "all": len(things)}
         self._transport.write(json.dumps(seen).encode())
         self._transport.close()
 
