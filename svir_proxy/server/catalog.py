@@ -80,8 +80,9 @@ class Catalog:
         return {name: listing for name, listing in self._listings.items() if name in backends}
 
     async def route(self, model: str) -> Route:
-        """The first of `routes`; raises ProxyError."""
-        return (await self.routes(model))[0]
+        """The first of `routes` that is not away, where one is not; raises ProxyError."""
+        routes = await self.routes(model)
+        return next((route for route in routes if not self.is_away(route.upstream)), routes[0])
 
     async def routes(self, model: str) -> tuple[Route, ...]:
         """The backends that have *model*, by priority; raises ProxyError, model_not_found with the nearest names.

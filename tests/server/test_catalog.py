@@ -216,7 +216,8 @@ async def test_a_server_that_was_not_there_is_found_when_it_is(clock: Clock) -> 
 @pytest.mark.parametrize(("health_seconds", "believed"), [(None, 10), (2, 10), (30, 60)])
 async def test_who_is_away(health_seconds: float | None, believed: float, clock: Clock) -> None:
     servers = Servers(a=REFUSED, b=httpx.Response(503), c=httpx.Response(404), d=listing())
-    async with catalog_of(servers, health_seconds=health_seconds) as catalog:
+    aliases = {"a": {"fast": "x"}, "d": {"fast": "x"}}
+    async with catalog_of(servers, models=aliases, health_seconds=health_seconds) as catalog:
         assert not any(catalog.is_away(upstream) for upstream in catalog.upstreams), "nothing is known yet"
         checked = [await soon(catalog.check(upstream)) for upstream in catalog.upstreams]
         assert [error and error.kind for error in checked] == [
@@ -227,8 +228,10 @@ async def test_who_is_away(health_seconds: float | None, believed: float, clock:
         ]
         clock.advance(believed - 1)
         assert [catalog.is_away(upstream) for upstream in catalog.upstreams] == [True, True, False, False]
+        assert await route(catalog, "fast") == ("d", "x", True), "the first that is there"
         clock.advance(2)
         assert not any(catalog.is_away(upstream) for upstream in catalog.upstreams), "too long ago"
+        assert await route(catalog, "fast") == ("a", "x", True)
         await soon(catalog.check(catalog.upstreams[0]))
         servers.lists["a"] = listing()
         assert catalog.is_away(catalog.upstreams[0])
