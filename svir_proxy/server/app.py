@@ -99,7 +99,7 @@ class Proxy:
         self._chat = Chat(settings, self.catalog, self.learned, self._images, self.calls, breakers=self.breakers)
         seconds = routing.health_seconds
         self._checks = Health(self.catalog, self.breakers, seconds) if seconds is not None else None
-        self._pass_through = PassThrough(settings, self.catalog)
+        self._pass_through = PassThrough(settings, self.catalog, self.breakers)
         self._requests = 0
         self._on_idle: Callable[[], None] | None = None
         self.app: ASGIApp = self._serve

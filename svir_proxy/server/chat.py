@@ -39,6 +39,9 @@ _MAX_TOLD: Final = 1000
 """Characters of a header: clients refuse heads of a few kilobytes."""
 
 
+_Failover = Failover[ClientRequest, ClientAnswer]
+
+
 class Chat:
     """The route. Raises ProxyError for an answer that has not begun, ClientGone where nobody waits for one."""
 
@@ -88,7 +91,7 @@ class Chat:
 
     def _failover(
         self, request: ClientRequest, routes: tuple[Route, ...], headers: Headers, log: RequestLog
-    ) -> Failover:
+    ) -> _Failover:
         """*request* on its way to the first of *routes* that answers it; *headers* and *log* tell which."""
         routing = self._settings.routing
         key = conversation(request) if routing.keep_conversations else None
@@ -122,10 +125,10 @@ class Chat:
         return request
 
     async def _stream(
-        self, exchange: Exchange | Failover, client: ClientWatch, send: Send, headers: Headers, log: RequestLog
+        self, exchange: Exchange | _Failover, client: ClientWatch, send: Send, headers: Headers, log: RequestLog
     ) -> None:
         def head() -> Headers:
-            return [*headers, *_told((*exchange.notes, *answer.notes))]
+            return [*headers, *told((*exchange.notes, *answer.notes))]
 
         answer = StreamedAnswer(exchange.request, send, head, self._settings.streaming, exchange.asked)
         try:
@@ -147,7 +150,7 @@ class Chat:
             if log.error.kind == "model_not_found":
                 log.error = self._catalog.gone(log.model, log.error)
             if not answer.committed:
-                headers += _told(log.notes)
+                headers += told(log.notes)
                 raise log.error
             answer.fail(log.error)
         log.status = 200
@@ -155,19 +158,19 @@ class Chat:
         await answer.end()
 
     def _run(
-        self, exchange: Exchange | Failover, answer: ClientAnswer, log: RequestLog
+        self, exchange: Exchange | _Failover, answer: ClientAnswer, log: RequestLog
     ) -> Awaitable[ProxyError | None]:
         if self._show_prompts:
             return _run_and_tell(exchange, answer, log)
         return exchange.run(answer)
 
     async def _whole(
-        self, exchange: Exchange | Failover, client: ClientWatch, send: Send, headers: Headers, log: RequestLog
+        self, exchange: Exchange | _Failover, client: ClientWatch, send: Send, headers: Headers, log: RequestLog
     ) -> None:
         answer = WholeAnswer(exchange.request, exchange.asked)
         log.error = await self._run(exchange, answer, log)
         log.notes = (*exchange.notes, *answer.notes)
-        headers += _told(log.notes)
+        headers += told(log.notes)
         if log.error is not None:
             if log.error.kind == "model_not_found":
                 log.error = self._catalog.gone(log.model, log.error)
@@ -177,7 +180,7 @@ class Chat:
         await send_body(send, 200, answer.body(), headers)
 
 
-async def _run_and_tell(exchange: Exchange | Failover, answer: ClientAnswer, log: RequestLog) -> ProxyError | None:
+async def _run_and_tell(exchange: Exchange | _Failover, answer: ClientAnswer, log: RequestLog) -> ProxyError | None:
     transcript = Transcript(exchange.request, answer)
     try:
         return await exchange.run(transcript)
@@ -201,7 +204,7 @@ def check_media_type(scope: Scope) -> None:
         )
 
 
-def _told(notes: tuple[str, ...]) -> Headers:
+def told(notes: tuple[str, ...]) -> Headers:
     """The header that tells what was changed; names that a client made up cannot end its line."""
     if not notes:
         return []

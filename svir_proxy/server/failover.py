@@ -11,14 +11,11 @@ import asyncio
 import logging
 from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import replace
-from typing import Final
+from typing import Final, Generic, Protocol, TypeVar
 
-from svir_proxy.client_request import ClientRequest
 from svir_proxy.errors import KINDS, ProxyError
-from svir_proxy.server.answer import ClientAnswer
 from svir_proxy.server.breaker import Breakers, Key
 from svir_proxy.server.catalog import Route
-from svir_proxy.server.exchange import Exchange
 from svir_proxy.server.upstream import Upstream
 
 _LOGGER: Final = logging.getLogger("svir_proxy")
@@ -31,13 +28,48 @@ _NO_WORK: Final = frozenset({"upstream_unreachable", "upstream_auth_failed", "mo
 """Errors of a server that did nothing for the request, and did not say when it would."""
 
 
-class Failover:
-    """The backends of one request. Stands for the `Exchange` with the one that is asked at the time.
+class Noting(Protocol):
+    """What tells what was changed about it."""
+
+    @property
+    def notes(self) -> tuple[str, ...]:
+        """What was changed, in the words of ``x-svir-rewrites``."""
+
+
+class Filled(Protocol):
+    """The answer that the client gets."""
+
+    @property
+    def has_output(self) -> bool:
+        """Whether there is any of it: after that nobody else is asked."""
+
+    @property
+    def gathers(self) -> bool:
+        """Whether the client sees nothing before it is whole."""
+
+    def restart(self) -> None:
+        """Another backend's answer takes the place of this one."""
+
+
+R = TypeVar("R", bound=Noting)
+A = TypeVar("A", bound=Filled)
+A_contra = TypeVar("A_contra", bound=Filled, contravariant=True)
+
+
+class Attempt(Noting, Protocol[A_contra]):
+    """A request on its way to one backend."""
+
+    def run(self, answer: A_contra) -> Awaitable[ProxyError | None]:
+        """Fill *answer*; the error where it is not whole."""
+
+
+class Failover(Generic[R, A]):
+    """The backends of one request. Stands for the attempt with the one that is asked at the time.
 
     Args:
         request: What the client asked.
         routes: The backends that have the model, in the order they are to be asked in.
-        exchange: Makes the exchange with one of them; raises ProxyError where it cannot take the request.
+        exchange: Makes the attempt with one of them; raises ProxyError where it cannot take the request.
         on_asked: Called with each backend before it is asked, and in the end with the one whose error is told.
         breakers: What the last requests say about the backends.
         is_away: Whether a backend is known not to answer.
@@ -49,10 +81,10 @@ class Failover:
 
     def __init__(
         self,
-        request: ClientRequest,
+        request: R,
         routes: Sequence[Route],
         *,
-        exchange: Callable[[ClientRequest, Route], Awaitable[Exchange]],
+        exchange: Callable[[R, Route], Awaitable[Attempt[A]]],
         on_asked: Callable[[Upstream], None],
         breakers: Breakers,
         is_away: Callable[[Upstream], bool],
@@ -68,7 +100,7 @@ class Failover:
         self._until = self._time() + seconds
         self._failures: list[tuple[ProxyError, Upstream]] = []
         self._told: list[str] = []
-        self._exchange: Exchange | None = None
+        self._exchange: Attempt[A] | None = None
 
     @property
     def notes(self) -> tuple[str, ...]:
@@ -76,7 +108,7 @@ class Failover:
         changed = self.request.notes if self._exchange is None else self._exchange.notes
         return (*self._told, *changed)
 
-    async def run(self, answer: ClientAnswer) -> ProxyError | None:
+    async def run(self, answer: A) -> ProxyError | None:
         """Fill *answer*; the error where it is not whole."""
         while True:
             route = self._pick()
@@ -111,7 +143,7 @@ class Failover:
                     self._tell(f"failover={route.upstream.name}:overloaded")
         return self._left.pop(best)
 
-    async def _ask(self, route: Route, answer: ClientAnswer) -> ProxyError | None:
+    async def _ask(self, route: Route, answer: A) -> ProxyError | None:
         """Ask one backend, in its line where it has one; what it did is remembered."""
         key = _key(route)
         self._breakers.begin(key, self._time())

@@ -1,30 +1,29 @@
 """The endpoints beside chat: their bodies pass untouched in both directions, but for the model's name.
 
-Who is asked, with which key, how many at a time, what a failure looks like and how it is logged is as for chat.
+Who is asked, with which key, how many at a time, what a failure looks like and how it is logged is as for chat. A body
+that is passed on while it comes cannot be sent twice: only whole ones go to another backend when one fails.
 """
 
 from __future__ import annotations
 
 import asyncio
+import hashlib
 import re
-from dataclasses import replace
 from typing import Final
 
-from starlette.types import Message, Receive, Scope, Send
+from starlette.types import Receive, Scope, Send
 
-from svir_proxy.client_request import ClientRequest
 from svir_proxy.errors import ProxyError
 from svir_proxy.request.model_field import ModelField, ModelInForm, ModelInJson, form_boundary
-from svir_proxy.response.error_words import has_error
-from svir_proxy.response.json_text import loads
-from svir_proxy.response.upstream_error import ErrorReader
+from svir_proxy.server.breaker import Breakers
 from svir_proxy.server.catalog import Catalog, Route
-from svir_proxy.server.chat import check_media_type
+from svir_proxy.server.chat import check_media_type, told
 from svir_proxy.server.client_watch import ClientWatch
+from svir_proxy.server.failover import Failover
 from svir_proxy.server.http import Headers, header, stopped
-from svir_proxy.server.relay import Relay
+from svir_proxy.server.passing import Passed, PassedAnswer, Passing
 from svir_proxy.server.request_log import RequestLog
-from svir_proxy.server.transport import UpstreamResponse
+from svir_proxy.server.routing import in_order
 from svir_proxy.server.upload import Upload
 from svir_proxy.server.upstream import Upstream
 from svir_proxy.settings import Settings
@@ -35,16 +34,8 @@ _PATH: Final = re.compile(
     r"/(?:completions|embeddings|rerank|moderations|responses|(?P<media>audio|images)(?:/[A-Za-z0-9_-]+)+)"
 )
 """No dots: what goes on to a server as a path leads nowhere else there."""
+_RESPONSES: Final = "/responses"
 _FORM: Final = "multipart/form-data"
-_EVENTS: Final = "text/event-stream"
-_PAGES: Final = ("text/html", "application/xhtml+xml")
-_JSON: Final = re.compile(r"application/(?:[\w.-]+\+)?json")
-_ERROR: Final = re.compile(rb'\s*\{\s*"(?:error|detail)"\s*:\s*["{\[]')
-"""How an error begins that some servers send with a status of 200."""
-_KEPT: Final = (b"content-type", b"content-length", b"content-disposition", b"cache-control")
-"""Headers of an answer that are passed on."""
-_WITHOUT_BODY: Final = (204, 304)
-_STREAM_HEADERS: Final[Headers] = [(b"cache-control", b"no-cache"), (b"x-accel-buffering", b"no")]
 
 
 def is_passed(path: str) -> bool:
@@ -55,11 +46,13 @@ def is_passed(path: str) -> bool:
 class PassThrough:
     """The routes. Raises ProxyError for an answer that has not begun, ClientGone where nobody waits for one."""
 
-    def __init__(self, settings: Settings, catalog: Catalog) -> None:
+    def __init__(self, settings: Settings, catalog: Catalog, breakers: Breakers) -> None:
         self._limit = settings.server.max_request_bytes
         self._origins = frozenset(settings.server.cors_origins)
         self._commit_after = settings.streaming.commit_after
+        self._failover_seconds = settings.routing.failover_seconds
         self._catalog = catalog
+        self._breakers = breakers
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send, headers: Headers, log: RequestLog) -> None:
         """Answer one request; *headers* go with the answer, whatever it is."""
@@ -68,18 +61,22 @@ class PassThrough:
         upload = Upload(receive, field, int(declared[:20]) if declared.isdigit() else None, self._limit)
         await upload.look()
         log.model = upload.model
+        given = {"content-type": header(scope, b"content-type"), "accept": header(scope, b"accept") or "*/*"}
+        request = Passed(scope["path"], given, upload)
         with ClientWatch(scope if upload.is_whole else {}, upload.after) as client:
-            route = await self._catalog.route(upload.model)
-            log.backend = route.upstream.name
-            headers.append(route.upstream.header)
-            if upload.put(route.model):
-                log.notes = ("model=alias",)
-                headers.append((b"x-svir-rewrites", b"model=alias"))
-            if (places := route.upstream.places) is None:
-                await self._relay(await self._ask(scope, route, upload), client, send, headers, log)
+            routes = await self._catalog.routes(upload.model)
+            if len(routes) > 1:
+                passing = self._failover(request, _in_order(routes, scope, log), headers, log)
+                await self._answer(passing, client, send, headers, log)
+                return
+            upstream = routes[0].upstream
+            log.backend = upstream.name
+            headers.append(upstream.header)
+            if (places := upstream.places) is None:
+                await self._answer(Passing(request, routes[0]), client, send, headers, log)
             else:
                 async with places:
-                    await self._relay(await self._ask(scope, route, upload), client, send, headers, log)
+                    await self._answer(Passing(request, routes[0]), client, send, headers, log)
 
     def _field(self, scope: Scope) -> ModelField:
         """What finds the model in the request's body."""
@@ -109,95 +106,66 @@ class PassThrough:
                 f"Pages of {origin!r} may not send forms here; list it under server.cors_origins to allow it.",
             )
 
-    async def _ask(self, scope: Scope, route: Route, upload: Upload) -> _Answer:
-        """The answer of the server, whose head has come. Raises ProxyError where it is none that can be passed on."""
-        upstream = route.upstream
-        given = {"content-type": header(scope, b"content-type"), "accept": header(scope, b"accept") or "*/*"}
-        response = await upstream.pass_on(scope["path"], route.model, upload.content, upload.length, given)
-        errors = upstream.error_reader(ClientRequest.without_chat(upload.model))
-        if not 200 <= response.status < 300:
-            error = await upstream.read_error(response, errors)
-            raise _reworded(error, response.status, scope["path"])
-        try:
-            return _Answer(upstream, response, errors)
-        except ProxyError:
-            response.body.close()
-            raise
+    def _failover(
+        self, request: Passed, routes: list[Route], headers: Headers, log: RequestLog
+    ) -> Failover[Passed, PassedAnswer]:
+        """*request* on its way to the first of *routes* that answers it; *headers* and *log* tell which."""
+        before = tuple(headers)
 
-    async def _relay(self, answer: _Answer, client: ClientWatch, send: Send, headers: Headers, log: RequestLog) -> None:
-        log.stream = answer.is_stream
-        timeouts = answer.upstream.backend.timeouts
-        relay = Relay(
-            send, answer.start(headers), timeouts, self._commit_after, decoder=answer.decoder, room=answer.room
+        def tell(upstream: Upstream) -> None:
+            log.backend = upstream.name
+            headers[:] = (*before, upstream.header)
+
+        async def passing(request: Passed, route: Route) -> Passing:
+            return Passing(request, route)
+
+        return Failover(
+            request,
+            routes,
+            exchange=passing,
+            on_asked=tell,
+            breakers=self._breakers,
+            is_away=self._catalog.is_away,
+            seconds=self._failover_seconds if request.upload.is_whole else 0.0,
         )
+
+    async def _answer(
+        self,
+        passing: Passing | Failover[Passed, PassedAnswer],
+        client: ClientWatch,
+        send: Send,
+        headers: Headers,
+        log: RequestLog,
+    ) -> None:
+        answer = PassedAnswer(send, lambda: [*headers, *told(passing.notes)], self._commit_after)
         try:
-            log.error = await relay.run(answer.body)
+            log.error = await passing.run(answer)
         except asyncio.CancelledError:
             if client.gone:
-                relay.abandon()
-            elif relay.begun:
+                answer.abandon()
+            elif answer.has_output:
                 log.status, log.error = answer.status, stopped()
-                relay.break_off(log.error, events=answer.is_stream)
+                answer.break_off(log.error)
             raise
-        log.error = log.error or answer.error_in(relay.held)
-        if log.error is not None and not relay.begun:
-            raise log.error
+        log.notes, log.stream = passing.notes, answer.is_stream
+        if log.error is not None:
+            if log.error.kind == "model_not_found":
+                log.error = self._catalog.gone(log.model, log.error)
+            if not answer.has_output:
+                headers += told(log.notes)
+                raise log.error
         log.status = answer.status
-        if log.error is None or relay.break_off(log.error, events=answer.is_stream):
+        if log.error is None or answer.break_off(log.error):
             client.release()
-            await relay.end()
+            await answer.end()
 
 
-class _Answer:
-    """A success of a server: what of its head is passed on, and how its body is to be taken.
-
-    Raises ProxyError where it is nothing that a client could want.
-    """
-
-    def __init__(self, upstream: Upstream, response: UpstreamResponse, errors: ErrorReader) -> None:
-        self.upstream = upstream
-        self.status = response.status
-        self.body = response.body
-        self._errors = errors
-        self._kept = {name: value for raw, value in reversed(response.headers) if (name := raw.lower()) in _KEPT}
-        media = self._kept.get(b"content-type", b"").decode("latin-1").partition(";")[0].strip().lower()
-        if media in _PAGES:
-            raise ProxyError(
-                "upstream_bad_response",
-                f"Backend {upstream.name!r} answered with a page ({media}): check its base_url.",
-            )
-        self.is_stream = media == _EVENTS
-        self.decoder = upstream.decoder(response)
-        if self.decoder is not None or self.status in _WITHOUT_BODY:
-            self._kept.pop(b"content-length", None)
-        length = int(self._kept.get(b"content-length", b"0"))
-        most = upstream.limits.error_body_bytes
-        self.room = most if 0 < length <= most and _JSON.fullmatch(media) else 0
-        """Bytes of a small JSON answer, which may yet be an error; 0: it is passed on as it comes."""
-
-    def start(self, headers: Headers) -> Message:
-        """The beginning of the client's answer, with *headers* of the proxy's own."""
-        more = [field for field in _STREAM_HEADERS if self.is_stream and field[0] not in self._kept]
-        return {"type": "http.response.start", "status": self.status, "headers": [*self._kept.items(), *more, *headers]}
-
-    def error_in(self, held: bytearray) -> ProxyError | None:
-        """The error that a small answer is, if it is one."""
-        if not _ERROR.match(held):
-            return None
-        try:
-            value = loads(bytes(held))
-        except ValueError:
-            return None
-        return self._errors.from_stream(value) if has_error(value) else None
-
-
-def _reworded(error: ProxyError, status: int, path: str) -> ProxyError:
-    """What a server's refusal means here: most servers have some of these endpoints only."""
-    if status == 404 and error.kind == "upstream_bad_response":
-        return replace(error, message=f"POST /v1{path}: {error.message}")
-    if status == 501 and error.kind == "upstream_failed":
-        # Not implemented, or not with the flags it was started with: no repeat cures that.
-        return replace(
-            error, kind="invalid_request", message=f"The server does not answer POST /v1{path}: {error.message}"
-        )
-    return error
+def _in_order(routes: tuple[Route, ...], scope: Scope, log: RequestLog) -> list[Route]:
+    """Chance decides, but for responses, whose history is with the server: a client's go to the same."""
+    key = None
+    if scope["path"] == _RESPONSES:
+        client = scope.get("client") or ("",)
+        key = hashlib.blake2b(
+            f"{log.key or client[0]}\0{log.model}".encode("utf-8", "replace"), digest_size=16
+        ).digest()
+    return in_order(routes, lambda route: route.upstream.backend, key)

@@ -71,19 +71,22 @@ class Upload(httpx.AsyncByteStream):
                 )
 
     def put(self, model: str) -> bool:
-        """Put *model* (``""``: any) in the place of what the client named; whether that changed anything."""
+        """Put *model* (``""``: any) in the place of what the client named; whether that changed anything.
+
+        Again for another server, as long as nothing was read of the stream.
+        """
         span, held = self._field.span, self._held
-        changed = span is not None and model not in ("", self.model)
-        if changed:
-            assert span is not None
-            held[span[0] : span[1]] = self._field.written(model)
+        if span is None or model in ("", self.model):
+            changed, self._first = False, bytes(held)
+        else:
+            view = memoryview(held)
+            changed, self._first = True, b"".join((view[: span[0]], self._field.written(model), view[span[1] :]))
+            view.release()
         if not self._more:
-            self.length = len(held)
+            self.length = len(self._first)
             self._ended.set()
         elif self._declared is not None:
-            self.length = self._declared - self._came + len(held)
-        self._first = bytes(held)
-        self._held = bytearray()
+            self.length = self._declared - self._came + len(self._first)
         return changed
 
     def __aiter__(self) -> Self:
@@ -93,7 +96,7 @@ class Upload(httpx.AsyncByteStream):
     async def __anext__(self) -> bytes:
         """The next piece, as soon as it has come. Raises what `look` raises."""
         if self._first:
-            piece, self._first = self._first, b""
+            piece, self._first, self._held = self._first, b"", bytearray()
             return piece
         if not self._more:
             self._ended.set()

@@ -8,7 +8,7 @@ import hashlib
 import json
 import logging
 import tracemalloc
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Callable
 from typing import Any, Final
 
 import httpx
@@ -189,6 +189,81 @@ async def test_the_backend_that_has_the_model_is_asked(model: str, server: str, 
     assert (response.status_code, response.headers["x-svir-backend"]) == (200, server)
     assert seen == [(f"s{server[1]}", sent)]
     assert (missing.status_code, told(missing.json())[0]) == (404, "model_not_found")
+
+
+def _several(answer: Callable[[str, httpx.Request], httpx.Response], **sections: Any) -> Any:
+    """A client of a proxy with three backends that have the model, and whom it asked."""
+    asked: list[str] = []
+
+    def network(request: httpx.Request) -> httpx.Response:
+        asked.append(request.url.host)
+        return answer(request.url.host, request)
+
+    configured = settings("http://s0", "http://s1", "http://s2", **sections)
+    backends = [
+        backend.model_copy(update={"models": {"fast": f"m{number}"}, "priority": number})
+        for number, backend in enumerate(configured.backends)
+    ]
+    return serving(configured.model_copy(update={"backends": backends}), network), asked
+
+
+@pytest.mark.parametrize(
+    ("statuses", "asked", "status", "backend", "rewrites"),
+    [
+        ({}, ["s0"], 200, "b0", "model=alias"),
+        ({"s0": 503}, ["s0", "s1"], 200, "b1", "failover=b0:upstream_unavailable, model=alias"),
+        ({"s0": 500, "s1": 429}, ["s0", "s1", "s2"], 200, "b2", "failover=b0:upstream_failed, failover=b1:rate_"),
+        ({"s0": 400}, ["s0"], 400, "b0", "model=alias"),
+        ({"s0": 503, "s1": 503, "s2": 503}, ["s0", "s1", "s2"], 503, "b", "failover=b0:upstream_unavailable"),
+    ],
+)
+async def test_another_backend_answers_where_one_fails(
+    statuses: dict[str, int], asked: list[str], *, status: int, backend: str, rewrites: str
+) -> None:
+    def answer(host: str, request: httpx.Request) -> httpx.Response:
+        assert json.loads(request.content) == EMBED | {"model": f"m{host[1]}"}
+        return httpx.Response(statuses.get(host, 200), json={})
+
+    client, seen = _several(answer)
+    async with client as client:
+        response = await client.post("/v1/embeddings", json=EMBED)
+    assert (response.status_code, seen) == (status, asked)
+    assert response.headers["x-svir-backend"].startswith(backend)
+    assert response.headers["x-svir-rewrites"].startswith(rewrites)
+
+
+async def test_what_was_passed_on_while_it_came_is_not_sent_twice() -> None:
+    client, seen = _several(lambda *_: httpx.Response(503))
+    large = {"model": "fast", "input": "x" * 200_000}
+    async with client as client:
+        whole = await client.post("/v1/embeddings", json={**EMBED, "input": "x"})
+        content = json.dumps(large).encode()
+
+        async def pieces() -> AsyncIterator[bytes]:
+            for start in range(0, len(content), 50_000):
+                yield content[start : start + 50_000]
+
+        streamed = await client.post("/v1/embeddings", content=pieces(), headers={"content-type": "application/json"})
+    assert (whole.status_code, streamed.status_code) == (503, 503)
+    assert len(seen) == 4
+
+
+async def test_responses_of_a_client_go_to_the_same_backend() -> None:
+    """Their history is with the server. Of other requests each backend has its share."""
+    configured = settings(*(f"http://s{number}" for number in range(4)), backend={"models": {"fast": "m"}})
+    seen: list[str] = []
+
+    def answer(request: httpx.Request) -> httpx.Response:
+        seen.append(request.url.host)
+        return httpx.Response(200, json={})
+
+    async with serving(configured, answer) as client:
+        for _ in range(40):
+            await client.post("/v1/responses", json=EMBED)
+        assert len(set(seen)) == 1
+        for _ in range(40):
+            await client.post("/v1/embeddings", json=EMBED)
+    assert len(set(seen)) > 1
 
 
 # ---------------------------------------------------------------- what does not go on
