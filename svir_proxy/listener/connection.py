@@ -47,8 +47,8 @@ class ClientConnection(asyncio.Protocol):
 
     __slots__ = (
         *("_answer", "_app", "_app_state", "_arriving", "_behind", "_client", "_connections", "_counted"),
-        *("_cycle", "_drained", "_excess", "_expects", "_framed", "_headers", "_host", "_in_head"),
-        *("_in_message", "_last", "_limits", "_lingers", "_loop", "_offer", "_outbox", "_overrun", "_parser"),
+        *("_cycle", "_drained", "_draining", "_excess", "_expects", "_framed", "_headers", "_host", "_in_head"),
+        *("_in_message", "_last", "_limits", "_lingers", "_loop", "_offer", "_outbox", "_parser"),
         *("_progress", "_queue", "_refusal", "_resting", "_scheme", "_server", "_since", "_state", "_tasks"),
         *("_timer", "_transport", "_uncounted", "_unsent", "_url", "is_congested"),
     )
@@ -95,7 +95,7 @@ class ClientConnection(asyncio.Protocol):
         self._uncounted = False  # the head began in a read that held more
         self._counted = self._arriving = 0
         self._last = False  # no request may follow the one that was parsed last
-        self._overrun = False  # more came all the same
+        self._draining = False
         self._lingers = False  # nothing is said any more, and what still comes is dropped
         self._refusal: ProxyError | None = None  # told once the requests before are answered
         self._since = self._loop.time()  # when the client's present turn began
@@ -126,8 +126,7 @@ class ClientConnection(asyncio.Protocol):
             self._parse(data)
         except httptools.HttpParserError as exc:
             if self._last and not self._in_message:
-                self._overrun = True
-                return
+                return  # bytes after a request that said it is the last
             why = exc.__context__
             self._refuse(why.error if isinstance(why, _Refused) else _no_http(str(exc)))
             return
@@ -183,7 +182,7 @@ class ClientConnection(asyncio.Protocol):
 
     def shutdown(self) -> None:
         """Finish what is being answered, and close."""
-        self._last = True
+        self._last = self._draining = True
         if self._cycle is None or self._cycle.complete:
             self._close()
 
@@ -428,10 +427,10 @@ class ClientConnection(asyncio.Protocol):
         self._since = self._loop.time()
         if self._refusal is not None:
             self._tell(self._refusal)
-        elif self._overrun:
-            self._linger()
-        elif self._last:
+        elif self._draining:
             self._close()
+        elif self._last:
+            self._linger()
         else:
             self.rest(rest=False)
 

@@ -272,7 +272,7 @@ async def test_a_whole_answer_that_is_not_taken_is_given_up(way: str) -> None:
             held = ground.descriptors()
             if way != "stays":
                 speaker.leave(way)
-            await until(lambda: ground.descriptors() <= held - (1 if way == "stays" else 2))
+            await until(lambda: ground.descriptors() <= held - (2 if way == "close" else 1))
         assert await ground.left() == []
 
 
