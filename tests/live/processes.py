@@ -87,10 +87,10 @@ def running(command: Sequence[str], **variables: str) -> Iterator[Child]:
 
 
 @contextmanager
-def llama_server(model: Path, api_key: str, template: Path | None = None) -> Iterator[Child]:
-    """A model server that answers."""
-    command = [sys.executable, str(HERE / "serve_llama.py"), str(model), api_key]
-    with running(command if template is None else [*command, str(template)]) as child:
+def llama_server(model: Path, api_key: str, template: Path | None = None, purpose: str = "") -> Iterator[Child]:
+    """A model server that answers. *purpose*: see serve_llama.py."""
+    command = [sys.executable, str(HERE / "serve_llama.py"), str(model), api_key, str(template or ""), purpose]
+    with running(command) as child:
         child.url = child.wait_for(r"^(http://\S+)$")[1]
         yield child
 

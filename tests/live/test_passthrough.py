@@ -8,9 +8,13 @@ import httpx
 import openai
 import pytest
 
+from tests.live.conftest import UPSTREAM_KEY
+from tests.live.processes import llama_server
+
 if TYPE_CHECKING:
     from collections.abc import Callable
     from contextlib import AbstractContextManager
+    from pathlib import Path
 
 pytestmark = pytest.mark.live
 
@@ -24,7 +28,7 @@ def test_completions_are_the_servers_own(
 ) -> None:
     with (
         client_of(llama, models={"short": "scripted"}) as client,
-        openai.OpenAI(base_url=f"{llama}/v1", api_key="upstream-key", max_retries=0) as direct,
+        openai.OpenAI(base_url=f"{llama}/v1", api_key=UPSTREAM_KEY, max_retries=0) as direct,
     ):
         raw = client.completions.with_raw_response.create(model=name, **ASKED)
         passed, own = raw.parse(), direct.completions.create(model="scripted", **ASKED)
@@ -38,6 +42,21 @@ def test_completions_are_the_servers_own(
     assert raw.headers["x-svir-backend"] == "live"
     assert raw.headers.get("x-svir-rewrites") == (None if name == "scripted" else "model=alias")
     assert "server" not in raw.headers
+
+
+def test_embeddings(model: Path, client_of: Callable[..., AbstractContextManager[openai.OpenAI]]) -> None:
+    """openai-python asks for base64, and writes the model behind the inputs."""
+    inputs = ["once upon a time" * (number + 1) for number in range(20)]
+    with (
+        llama_server(model, UPSTREAM_KEY, purpose="embeddings") as server,
+        client_of(server.url, models={"short": "scripted"}) as client,
+        openai.OpenAI(base_url=f"{server.url}/v1", api_key=UPSTREAM_KEY, max_retries=0) as direct,
+    ):
+        passed = client.embeddings.create(model="short", input=inputs)
+        own = direct.embeddings.create(model="scripted", input=inputs)
+    assert passed == own
+    assert [item.index for item in passed.data] == list(range(20))
+    assert len(passed.data[0].embedding) > 1
 
 
 def test_what_this_server_was_not_started_for(client: openai.OpenAI) -> None:
