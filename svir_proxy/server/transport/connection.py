@@ -168,9 +168,13 @@ class Connection(asyncio.Protocol):
     def release(self) -> None:
         """Send the request that waited for the end of the turn, unless its exchange is over."""
         data, self._outgoing = self._outgoing, b""
-        if self._body is not None:
-            self._sent = True
-            self.write(data)
+        if self._body is None:
+            return
+        if self.idle_since and not self.is_quiet():
+            self.abort()  # what has come meanwhile answers nothing; see `data_received`
+            return
+        self._sent = True
+        self.write(data)
 
     def write(self, data: bytes | memoryview) -> None:
         """Hand bytes to the loop."""
@@ -209,7 +213,8 @@ class Connection(asyncio.Protocol):
     def data_received(self, data: bytes) -> None:
         """One read."""
         body = self._body
-        if body is None:  # nothing was asked for
+        # Nothing was asked for, or not yet: of a server that was asked before, that is no answer to what is asked next.
+        if body is None or (self._outgoing and self.idle_since):
             self.abort()
             return
         if len(data) >= _LARGE_READ:

@@ -137,6 +137,26 @@ async def test_what_the_loop_has_not_seen_yet_ends_it_too(
     await peer.gone()
 
 
+@pytest.mark.parametrize("heard", [False, True], ids=["on its way", "heard"])
+async def test_what_comes_before_the_request_has_left_is_no_answer_to_it(
+    heard: bool, server: RawServer, transport: UpstreamTransport, call: Call
+) -> None:
+    """A server's second answer to one client would be another client's first."""
+    (peer,) = await idle_peers(1, server, call)
+    (connection,) = transport._pool._connections
+    answer = asyncio.ensure_future(transport.handle_async_request(httpx.Request("POST", server.url(), content=b"{}")))
+    await asyncio.sleep(0)
+    assert connection._outgoing
+    old = OK + b"Content-Length: 3\r\n\r\nold"
+    if heard:
+        connection.data_received(old)
+    else:
+        peer.now(old)
+    await (await server.accept()).answer(OK + b"Content-Length: 3\r\n\r\nnew")
+    assert await body_of(await soon(answer)) == b"new"
+    await peer.gone()
+
+
 async def test_the_longest_idle_gives_way(server: RawServer) -> None:
     transport = UpstreamTransport(limits=TransportLimits(idle_seconds=1000, idle_connections=2))
 
