@@ -75,7 +75,7 @@ def test_configurations_load(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) ->
         config = tmp_path / "svir.yaml"
         config.write_text(re.sub(r"/run/secrets/[\w-]+", str(tmp_path / "key"), text))
         assert load_settings(config).backends
-    assert seen == 2
+    assert seen > 2
 
 
 def test_the_profile_loads(tmp_path: Path) -> None:
