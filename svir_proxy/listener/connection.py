@@ -223,7 +223,8 @@ class ClientConnection(asyncio.Protocol):
         return self._last and not self._queue and cycle is self._cycle
 
     def rest(self, rest: bool) -> None:
-        """Stop or go on reading the socket."""
+        """Stop or go on reading the socket; as long as too much waits behind the request it does not go on."""
+        rest = rest or (bool(self._queue) and self._behind > self._limits.body_buffer)
         if rest is not self._resting and self._transport is not None and not self._transport.is_closing():
             self._resting = rest
             if rest:
@@ -242,10 +243,12 @@ class ClientConnection(asyncio.Protocol):
             return
         self._since = self._loop.time()
         self._last = self._last or cycle.closes
-        if not cycle.more_body:
-            self._go_on()
-        elif cycle.closes:
+        if cycle.closes and (cycle.more_body or self._queue):
+            # The client was told that nothing follows, and may take whatever does for more of this answer.
+            self._queue = None
             self._linger()
+        elif not cycle.more_body:
+            self._go_on()
         else:
             self.rest(rest=False)  # most clients send all of a body before they read; see `Cycle.take`
 

@@ -150,6 +150,12 @@ FRAMED: Final[dict[str, tuple[Any, bytes, bytes, bool]]] = {
         b"content-length: 1\r\n\r\n0content-length: 1\r\nconnection: close\r\n\r\n0",
         True,
     ),
+    "HTTP/1.0 reads to the end, whatever it asked for behind it": (
+        stream,
+        b"GET / HTTP/1.0\r\nconnection: keep-alive\r\n\r\n" * 2,
+        b"connection: close\r\n\r\nonetwo",
+        True,
+    ),
     "two and half of one more": (read_and_answer, GET + GET + b"GET ", b"content-length: 1\r\n\r\n0" * 2, False),
     "100 (Continue)": (
         read_and_answer,
@@ -336,6 +342,34 @@ async def test_so_much_may_wait_behind_a_request_and_no_more() -> None:
         await client.settle()
     await client.settle()
     assert client.said.count(b"HTTP/1.1 200 ") == sent
+    assert not client.wire.resting
+
+
+async def test_no_more_comes_to_wait_while_those_that_wait_are_answered() -> None:
+    go = asyncio.Semaphore(0)
+
+    async def app(scope: Any, receive: Any, send: Any) -> None:
+        await receive()
+        scope["extensions"]["svir.on_disconnect"](lambda: None)
+        await go.acquire()
+        await refuse(scope, receive, send)
+
+    client = Client(app)
+    sent = 0
+    for answered in range(20):
+        while not client.wire.resting:
+            client.connection.data_received(GET * 100)
+            sent += 100
+        assert client.said.count(b"HTTP/1.1 413 ") == answered
+        go.release()
+        await client.settle()
+    assert sent * len(GET) < LIMITS.body_buffer + 200 * len(GET)
+    for _ in range(sent):
+        go.release()
+    while client.state.tasks:
+        await client.settle()
+    await client.settle()
+    assert client.said.count(b"HTTP/1.1 413 ") == sent
     assert not client.wire.resting
 
 
