@@ -24,6 +24,7 @@ from svir_proxy.server.pulled_body import PulledBody
 from svir_proxy.server.transport import (
     BODY,
     Decoder,
+    PostHead,
     UpstreamBody,
     UpstreamResponse,
     UpstreamTransport,
@@ -40,6 +41,8 @@ _LIST_SECONDS: Final = 10.0
 _SECRET_LENGTH: Final = 8
 """Characters from which on a part of a header's value is taken for a secret: ``1`` and ``true`` are none."""
 _CHAT: Final = "/chat/completions"
+_MAX_HEADS: Final = 64
+"""Heads that are kept: clients have few that differ, but may make up any number."""
 _ENCODING: Final = b"content-encoding"
 _LENGTH: Final = len(_ENCODING)
 _CLOSED: Final = re.compile(r"closed the connection|disconnected")
@@ -90,6 +93,9 @@ class Upstream:
         self._get_headers = httpx.Headers(headers, encoding="latin-1")
         self._post_headers = httpx.Headers({**headers, "content-type": "application/json"}, encoding="latin-1")
 
+        self._own = own
+        self._heads: dict[tuple[object, ...], PostHead] = {}  # of requests that are passed on
+
         # What all but a few requests take. Other transports, and models in the path, are asked by httpx's objects.
         self._post: Callable[[bytes], Awaitable[UpstreamResponse]] | None = None
         if own is not None and self._chat_url is not None:
@@ -139,16 +145,28 @@ class Upstream:
         along, names in lower case. Raises what reading the content raises, and ProxyError also where the server takes
         no more of it for ``timeouts.idle`` or does not begin to answer within ``timeouts.first_output`` from its end.
         """
-        base = self._chat_path.removesuffix(_CHAT) if self._chat_path.endswith(_CHAT) else "/v1"
-        headers = httpx.Headers({"accept-encoding": "identity", **given, **self._own_headers}, encoding="latin-1")
+        timeouts = self.backend.timeouts
+        if self._own is not None and isinstance(content, bytes):
+            told = (path, model if "{model}" in self._chat_path else "", *given.items())
+            head = self._heads.get(told)
+            try:
+                if head is None:
+                    head = post_head(self._passed_url(path, model), self._passed_headers(given))
+                    if len(self._heads) < _MAX_HEADS:
+                        self._heads[told] = head
+                return await self._own.post(
+                    head, content, self._connect_seconds, read=timeouts.first_output, write=timeouts.idle
+                )
+            except httpx.TransportError as exc:
+                raise _in_words(self.name, exc) from exc
+        headers = self._passed_headers(given)
         if length is not None:
             headers["content-length"] = str(length)
-        url = self._url(base.replace("{model}", quote(model, safe="")) + path)
+        url = self._passed_url(path, model)
         if isinstance(content, bytes):
             request = httpx.Request("POST", url, headers=headers, content=content)
         else:
             request = httpx.Request("POST", url, headers=headers, stream=content)
-        timeouts = self.backend.timeouts
         return await self._send(request, read=timeouts.first_output, write=timeouts.idle)
 
     async def list_models(self) -> tuple[int, bytes]:
@@ -186,6 +204,13 @@ class Upstream:
     async def close(self) -> None:
         """Close all connections."""
         await self._transport.aclose()
+
+    def _passed_url(self, path: str, model: str) -> httpx.URL:
+        base = self._chat_path.removesuffix(_CHAT) if self._chat_path.endswith(_CHAT) else "/v1"
+        return self._url(base.replace("{model}", quote(model, safe="", errors="replace")) + path)
+
+    def _passed_headers(self, given: Mapping[str, str]) -> httpx.Headers:
+        return httpx.Headers({"accept-encoding": "identity", **given, **self._own_headers}, encoding="latin-1")
 
     def _url(self, path: str) -> httpx.URL:
         return httpx.URL(f"{self.backend.root}{path}{self._query}")

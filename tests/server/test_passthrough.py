@@ -191,6 +191,26 @@ async def test_the_backend_that_has_the_model_is_asked(model: str, server: str, 
     assert (missing.status_code, told(missing.json())[0]) == (404, "model_not_found")
 
 
+async def test_heads_are_written_once_and_are_those_of_the_request() -> None:
+    """A model in the path, of any characters; and more different heads than are kept."""
+    endpoint = {"chat_path": "/d/{model}/chat/completions"}
+    async with proxied({"overrides": {"endpoint": endpoint}}) as proxy, proxy.client() as client:
+        peer = None
+        for model, sent in [("a", "a"), ("b/c", "b%2Fc"), ("a", "a"), ("\ud83d", "%3F"), ("é\r\n", "%C3%A9%0D%0A")]:
+            await client.ask({"model": model}, path="/v1/rerank")
+            peer = peer or await proxy.server.accept()
+            assert said(await peer.answer(whole({})))[0] == f"POST /d/{sent}/rerank HTTP/1.1"
+            assert await client.status() == 200
+            await client.body()
+        for number in [*range(100), 0, 99]:
+            await client.ask(EMBED, path="/v1/embeddings", accept=f"a/{number}")
+            assert peer is not None
+            assert said(await peer.answer(whole({})))[1]["accept"] == f"a/{number}"
+            assert await client.status() == 200
+            await client.body()
+    assert proxy.server.accepted == 1
+
+
 def _several(answer: Callable[[str, httpx.Request], httpx.Response], **sections: Any) -> Any:
     """A client of a proxy with three backends that have the model, and whom it asked."""
     asked: list[str] = []

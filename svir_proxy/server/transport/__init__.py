@@ -3,7 +3,7 @@
 from svir_proxy.server.transport.body import BodySink, UpstreamBody
 from svir_proxy.server.transport.connection import UpstreamResponse
 from svir_proxy.server.transport.decoding import Decoder, content_decoder
-from svir_proxy.server.transport.head import post_head
+from svir_proxy.server.transport.head import PostHead, post_head
 from svir_proxy.server.transport.limits import TransportLimits
 from svir_proxy.server.transport.transport import BODY, UpstreamTransport
 
@@ -11,6 +11,7 @@ __all__ = [
     "BODY",
     "BodySink",
     "Decoder",
+    "PostHead",
     "TransportLimits",
     "UpstreamBody",
     "UpstreamResponse",

@@ -62,19 +62,27 @@ class UpstreamTransport(httpx.AsyncBaseTransport):
             request=request,
         )
 
-    async def post(self, head: PostHead, content: bytes, connect: float | None) -> UpstreamResponse:
+    async def post(
+        self,
+        head: PostHead,
+        content: bytes,
+        connect: float | None,
+        *,
+        read: float | None = None,
+        write: float | None = None,
+    ) -> UpstreamResponse:
         """Send *content* behind a prepared *head*: `handle_async_request` without httpx's objects, for the many.
 
-        *connect* bounds connecting, in seconds; nothing else is bounded.
+        *connect*, *read* and *write* are its limits of time, in seconds.
         """
         out = head.outgoing(content)
         if (kept := self._pool.take(head.origin)) is not None:
             try:
-                return await kept.exchange(out)
+                return await kept.exchange(out, read=read, write=write)
             except (httpx.ReadError, httpx.RemoteProtocolError):
                 if kept.heard:
                     raise
-        return await (await self._pool.connect(head.origin, connect)).exchange(out)
+        return await (await self._pool.connect(head.origin, connect)).exchange(out, read=read, write=write)
 
     async def aclose(self) -> None:
         """Close all connections; responses that are being read end with ReadError."""
