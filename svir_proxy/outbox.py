@@ -7,8 +7,11 @@ made; pieces of a stream do not.
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Callable
-from typing import Protocol
+from typing import Final, Protocol
+
+_LOGGER: Final = logging.getLogger("svir_proxy")
 
 
 class Loop(Protocol):
@@ -42,4 +45,7 @@ class Outbox:
     def _flush(self) -> None:
         waiting, self._waiting = self._waiting, []
         for sender in waiting:
-            sender.release()
+            try:
+                sender.release()
+            except Exception:
+                _LOGGER.exception("what was to be sent at the end of the turn was not")

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
+import pytest
+
 from svir_proxy.outbox import Outbox
 
 
@@ -46,3 +48,17 @@ def test_all_of_a_turn_in_their_order_and_what_comes_meanwhile_with_the_next() -
     loop.turn()
     assert sent == ["a", "b", "c", "late"]
     assert loop.soon == []
+
+
+def test_one_that_fails_keeps_nobody_else_from_sending(caplog: pytest.LogCaptureFixture) -> None:
+    loop, outbox = Loop(), Outbox()
+    sent: list[str] = []
+
+    def fail() -> None:
+        raise OSError("gone")
+
+    for sender in (Sender("a", sent, fail), Sender("b", sent)):
+        outbox.put(sender, loop)
+    loop.turn()
+    assert sent == ["a", "b"]
+    assert "gone" in caplog.text

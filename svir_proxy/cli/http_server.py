@@ -75,7 +75,11 @@ class Server(uvicorn.Server):
         if self._loop is not None:
             taken: Future[None] = Future()
             self._loop.call_soon_threadsafe(self._take, taken)
-            taken.result(_TAKING)
+            try:
+                taken.result(_TAKING)
+            except TimeoutError:
+                self._waiting = None  # else it would be taken after it was told to be refused
+                raise
 
     def _take(self, taken: Future[None]) -> None:
         settings, self._waiting = self._waiting, None

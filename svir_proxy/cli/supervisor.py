@@ -225,4 +225,7 @@ def _how(status: int | None) -> str:
     """How a process ended, in words."""
     if status is None or status >= 0:
         return f"status {status}"
-    return signal.Signals(-status).name
+    try:
+        return signal.Signals(-status).name
+    except ValueError:  # one of the nameless
+        return f"signal {-status}"

@@ -11,9 +11,13 @@ import subprocess
 import sys
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Final
+from typing import Any, Final
+from unittest import mock
 
 import pytest
+
+from svir_proxy.cli import http_server
+from svir_proxy.settings import Settings
 
 _LISTENING: Final = re.compile(r"listening on http://(\[::1\]|127\.0\.0\.1|localhost):(\d+)\n")
 PATIENCE: Final = 30
@@ -132,3 +136,17 @@ def test_an_application_that_does_not_start_is_a_failure() -> None:
         _, said = process.communicate(timeout=PATIENCE)
     assert "listening" not in said
     assert process.returncode == 1
+
+
+def test_settings_that_were_told_to_be_refused_are_not_taken_later(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(http_server, "_TAKING", 0.0)
+    later: list[Any] = []
+    application = mock.Mock()
+    server = http_server.Server(application, Settings())
+    server._loop = mock.Mock(call_soon_threadsafe=lambda *call: later.append(call))  # a loop that stands still
+    with pytest.raises(TimeoutError):
+        server.reload(Settings())
+    for callback, *arguments in later:
+        callback(*arguments)
+    assert later
+    application.reload.assert_not_called()

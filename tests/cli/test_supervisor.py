@@ -166,3 +166,10 @@ def test_a_worker_answers_whatever_comes_of_it(
         assert worker.parent_conn.recv() is True
     assert serving.served == ([] if fault else [FIRST])
     assert [record.levelno for record in caplog.records] == ([logging.ERROR] if fault else [])
+
+
+@pytest.mark.parametrize(
+    ("status", "words"), [(None, "status None"), (1, "status 1"), (-9, "SIGKILL"), (-40, "signal 40")]
+)
+def test_how_a_worker_ended(status: int | None, words: str) -> None:
+    assert supervisor._how(status) == words
