@@ -219,11 +219,17 @@ def _growth(report: Report) -> list[str]:
         early, late = (median(map(measure, report.quarter(number))) for number in (1, 3))
         if late > early + max(early * share, least):
             found.append(f"{name} grew from {early:.1f} to {late:.1f}")
-    more = Counter(report.rest[1].mine)
-    more.subtract(report.idle[1].mine)
+    more = _more(report)
     if more.total() > OBJECTS:
         found.append(f"{more.total()} more objects of the proxy's classes: {_counts(more)}")
     return found
+
+
+def _more(report: Report) -> Counter[str]:
+    """Objects of each of the proxy's classes that there are more at rest than when it was warm."""
+    more = Counter(report.rest[1].mine)
+    more.subtract(report.idle[1].mine)
+    return Counter({name: count for name, count in more.items() if count})
 
 
 def _quarters(report: Report) -> str:
@@ -263,6 +269,7 @@ def _counts(counts: Counter[str]) -> str:
 
 def _words(report: Report) -> str:
     traffic = report.traffic
+    more = ", ".join(f"{name} {count:+}" for name, count in _more(report).most_common())
     cpu = report.rest[0].cpu - report.idle[0].cpu
     total = traffic.made.total()
     return "\n".join(
@@ -273,6 +280,7 @@ def _words(report: Report) -> str:
             f"asked again over a new connection: {traffic.repeated}",
             f"reloads: {report.reloads[0]}, and {report.reloads[1]} with a file that is wrong",
             f"CPU of a core: the proxy {cpu / report.seconds:.0%}, the others {report.driver / report.seconds:.0%}",
+            f"objects at rest, against when it was warm: {more or 'the same'}",
             f"the longest that the machine stood still: {report.held_up:.1f} s; not judged for it: {traffic.untold}",
         )
     )
