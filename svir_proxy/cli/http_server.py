@@ -17,6 +17,7 @@ import uvicorn
 
 from svir_proxy.cli import FAILED, OK
 from svir_proxy.cli.configuration import url
+from svir_proxy.cli.descriptors import make_room, share_out
 from svir_proxy.cli.reload import Reloader, Terminal, Watch
 from svir_proxy.listener import ClientConnection, ClientLimits
 from svir_proxy.outbox import Outbox
@@ -112,6 +113,7 @@ def serve(app: Application, settings: Settings, source: Source | None = None) ->
     listener = listen(settings)
     if listener is None:
         return FAILED
+    make_room(settings.server.max_connections)
     server = Server(app, settings)
     if source is None:
         return _run(server, listener, settings)
@@ -174,8 +176,10 @@ def config_for(app: Callable[..., Any], settings: Settings) -> uvicorn.Config:
 
 
 def _client_limits(server: ServerSettings) -> ClientLimits:
+    served, told = share_out(server.max_connections)
     return ClientLimits(
-        connections=server.max_connections,
+        connections=served,
+        heard=served + told,
         idle=server.idle_seconds,
         head=server.head_seconds,
         body=server.body_seconds,

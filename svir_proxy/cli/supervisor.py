@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Final, cast
 from uvicorn.supervisors.multiprocess import Multiprocess, Process
 
 from svir_proxy.cli import FAILED, OK
+from svir_proxy.cli.descriptors import make_room
 from svir_proxy.cli.http_server import Server, address, announce, config_for, listen
 from svir_proxy.cli.reload import Reloader, Terminal
 from svir_proxy.server.logs import set_up_logging
@@ -216,6 +217,7 @@ def serve_with_workers(
     if listener is None:
         return FAILED
     set_up_logging(settings.logging)
+    make_room(settings.server.max_connections)
     supervisor = Supervisor(settings, listener, make, source)
     supervisor.run()
     return FAILED if supervisor.failed else OK

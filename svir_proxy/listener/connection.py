@@ -113,6 +113,8 @@ class ClientConnection(asyncio.Protocol):
         if transport.get_extra_info("sslcontext") is not None:
             self._scheme = "https"
         self._timer = self._loop.call_later(self._limits.shortest, self._check)
+        if len(self._connections) > self._limits.heard:
+            self.abort()
 
     def data_received(self, data: bytes) -> None:
         """One read."""

@@ -11,6 +11,8 @@ class ClientLimits:
 
     connections: int = 4096
     """Open at once; one more is told to come back, and closed."""
+    heard: int = 8192
+    """Open at once, those that are to be told among them, as long as they say nothing; one more is closed unheard."""
     head_bytes: int = 64 * 1024
     """Bytes that may come without completing a head or adding to a body. One read more may be held."""
     body_buffer: int = 64 * 1024

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import errno
 import re
 import ssl
 from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
@@ -43,6 +44,7 @@ _SECRET_LENGTH: Final = 8
 _CHAT: Final = "/chat/completions"
 _MAX_HEADS: Final = 64
 """Heads that are kept: clients have few that differ, but may make up any number."""
+_NO_DESCRIPTOR: Final = frozenset({errno.EMFILE, errno.ENFILE})
 _ENCODING: Final = b"content-encoding"
 _LENGTH: Final = len(_ENCODING)
 _CLOSED: Final = re.compile(r"closed the connection|disconnected")
@@ -270,6 +272,12 @@ def _in_words(backend: str, exc: httpx.RequestError) -> ProxyError:
         return ProxyError("upstream_timeout", f"Backend {backend!r}: {exc} (timeouts.{setting} of the backend).")
     if isinstance(exc, httpx.TimeoutException):
         return ProxyError("upstream_timeout", f"Backend {backend!r} did not answer in time: {exc}.")
+    if isinstance(exc.__cause__, OSError) and exc.__cause__.errno in _NO_DESCRIPTOR:
+        return ProxyError(
+            "overloaded",
+            f"The proxy has too many files open for one more connection to backend {backend!r} (ulimit -n).",
+            retry_after=1,
+        )
     if isinstance(exc, (httpx.ConnectError, httpx.UnsupportedProtocol)):
         return ProxyError(
             "upstream_unreachable", f"Backend {backend!r} cannot be reached: {exc}. Is the server running?"

@@ -433,6 +433,19 @@ async def test_one_connection_too_many() -> None:
     assert fourth.said.startswith(b"HTTP/1.1 200 "), "there is room for it by now"
 
 
+async def test_too_many_to_be_heard() -> None:
+    state, limits = ServerState(), ClientLimits(connections=2, heard=4)
+    waiting = [Client(read_and_answer, limits, state) for _ in range(4)]
+    fifth = Client(read_and_answer, limits, state)
+    assert fifth.wire.closed
+    assert fifth.said == b""
+    fifth.lose()
+    await waiting[3].send(GET)
+    assert waiting[3].said.startswith(b"HTTP/1.1 503 ")
+    await waiting[0].send(GET)
+    assert waiting[0].said.startswith(b"HTTP/1.1 200 ")
+
+
 # name: (what was sent, seconds until then nothing happens, what the client sees)
 LATE: Final[dict[str, tuple[bytes, float, int]]] = {
     "nothing": (b"", LIMITS.idle, 0),

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import errno
 import gzip
 import ssl
 from collections.abc import AsyncIterator, Callable, Mapping
@@ -116,10 +117,19 @@ async def test_paths_of_the_profile() -> None:
     assert models.url.raw_path == b"/models?api-version=1+2"
 
 
+def caused(error: httpx.ConnectError, cause: OSError) -> httpx.ConnectError:
+    """As the transport raises it."""
+    error.__cause__ = cause
+    return error
+
+
 @pytest.mark.parametrize(
     ("raised", "kind"),
     [
         (httpx.ConnectError("refused"), "upstream_unreachable"),
+        (caused(httpx.ConnectError("no"), OSError(errno.ECONNREFUSED, "refused")), "upstream_unreachable"),
+        (caused(httpx.ConnectError("no"), OSError(errno.EMFILE, "too many open files")), "overloaded"),
+        (caused(httpx.ConnectError("no"), OSError(errno.ENFILE, "too many open files")), "overloaded"),
         (httpx.UnsupportedProtocol("no"), "upstream_unreachable"),
         (httpx.ConnectTimeout("late"), "upstream_timeout"),
         (httpx.PoolTimeout("late"), "upstream_timeout"),
@@ -140,6 +150,7 @@ async def test_no_response(raised: Exception, kind: str) -> None:
         assert caught.value.kind == kind
         assert "'b'" in caught.value.message
         assert KEY not in caught.value.message
+        assert (caught.value.retry_after is not None) is (kind == "overloaded")
 
 
 async def test_a_request_that_nobody_could_read_is_not_sent() -> None:
