@@ -32,6 +32,8 @@ HOLD: Final = 0.5
 """Seconds that an answer takes there, so that all of the first are open when the others come."""
 LOADS: Final = (1.0, 2.0, 4.0, 8.0, 1.0)
 """Times the capacity; the last shows that nothing of the storm is left."""
+DESCRIPTORS: Final = 256
+"""What the process may have open in that one: what macOS gives by default."""
 MEMORY: Final = 8.0
 """MiB that a process may hold more after a storm than before: what the allocator keeps of the most it ever had."""
 _LOOK: Final = 0.1
@@ -128,14 +130,38 @@ async def crowd(connections: int = CONNECTIONS) -> Crowd:
         return Crowd(served, refused, again, before, most[0], proxy.holds(), findings)
 
 
+async def scarcity(descriptors: int = DESCRIPTORS) -> Crowd:
+    """As many connections at once as the proxy may have *descriptors*, and a few after them."""
+    async with ModelServer(descriptors, HOLD) as server, _proxy(server, {}, {}, descriptors) as proxy:
+        first, then = Load(proxy.port), Load(proxy.port)
+        before = proxy.holds()
+        async with _watched(proxy) as most:
+            seen = first.examine(await asyncio.gather(*first.together(descriptors)))
+        await first.close()
+        await server.hang_up()
+        await wait_for(lambda: proxy.holds().fds <= before.fds)
+        again = then.examine(await asyncio.gather(*then.together(10)))
+        # Some are hung up on unheard: to tell them would take a descriptor for each.
+        findings = [text for text in seen.problems if " lost: " not in text] + again.problems
+        findings += await _rest(proxy, server, then, before)
+        for what, count, due in (
+            ("were served", len(seen.served), descriptors // 8),
+            ("were served or refused", len(seen.served) + len(seen.refused), descriptors // 4),
+            ("were served afterwards", len(again.served), 10),
+        ):
+            if count < due:
+                findings.append(f"{count} {what}, and {due} should have been")
+        return Crowd(seen, Outcome(), again, before, most[0], proxy.holds(), findings)
+
+
 @contextlib.asynccontextmanager
 async def _proxy(
-    server: ModelServer, limits: dict[str, int], connections: dict[str, int]
+    server: ModelServer, limits: dict[str, int], connections: dict[str, int], descriptors: int | None = None
 ) -> AsyncIterator[ProxyProcess]:
     backend: dict[str, Any] = {"name": "one", "base_url": f"http://127.0.0.1:{server.port}", **limits}
     settings = {"server": connections, "logging": {"level": "warning"}, "backends": [backend]}
     with tempfile.TemporaryDirectory() as folder:
-        async with ProxyProcess(settings, Path(folder)) as proxy:
+        async with ProxyProcess(settings, Path(folder), descriptors=descriptors) as proxy:
             yield proxy
 
 
@@ -190,17 +216,10 @@ def _storms_table(storms: Sequence[Storm], seconds: float) -> str:
 def _crowd_table(seen: Crowd) -> str:
     rows = [
         (who, out.asked, len(out.served), len(out.refused), _times(out.served), _times(out.refused), len(out.problems))
-        for who, out in (("the first", seen.first), ("those past the limit", seen.more), ("one afterwards", seen.then))
+        for who, out in (("the first", seen.first), ("those past the limit", seen.more), ("afterwards", seen.then))
+        if out.asked
     ]
-    head = [
-        "connections",
-        "asked",
-        "served",
-        "503",
-        "served in ms, p50 / p99",
-        "refused in ms, p50 / p99",
-        "wrong or lost",
-    ]
+    head = ["connections", "asked", "served", "503", "served in ms, p50 / p99", "refused in ms, p50 / p99", "no answer"]
     return f"{table(head, rows)}\n\nMiB {_mib(seen)}, descriptors {_fds(seen)} (before / most / after)"
 
 
@@ -233,8 +252,10 @@ def main(argv: Sequence[str] | None = None) -> int:
     print(f"## Without\n\n{_storms_table(unlimited, args.seconds)}\n")
     seen = asyncio.run(crowd(args.connections))
     print(f"## Past max_connections: {args.connections}\n\n{_crowd_table(seen)}\n")
+    scarce = asyncio.run(scarcity())
+    print(f"## With {DESCRIPTORS} descriptors, and as many connections\n\n{_crowd_table(scarce)}\n")
     findings = [f"{storm.load:g}x: {text}" for storm in (*limited, *unlimited) for text in storm.findings]
-    findings += [f"connections: {text}" for text in seen.findings]
+    findings += [f"connections: {text}" for text in (*seen.findings, *scarce.findings)]
     print(f"{len(findings)} findings; clients gave up after {PATIENCE:g} s")
     for text in findings[:20]:
         print(text, file=sys.stderr)

@@ -51,16 +51,20 @@ class Inside:
 class ProxyProcess:
     """``async with ProxyProcess(settings, folder) as proxy``: runs from a configuration that is written to *folder*.
 
-    *windowed*: with `reliability.window` in the process, for `look_inside`. RuntimeError where it does not start.
+    *windowed*: with `reliability.window` in the process, for `look_inside`. *descriptors*: as many as it may have.
+    RuntimeError where it does not start.
     """
 
     port: int
     pid: int
 
-    def __init__(self, settings: Mapping[str, Any], folder: Path, *, windowed: bool = False) -> None:
+    def __init__(
+        self, settings: Mapping[str, Any], folder: Path, *, windowed: bool = False, descriptors: int | None = None
+    ) -> None:
         self.config = folder / "svir.yaml"
         self._log = folder / "log"
         self._window = folder / "window" if windowed else None
+        self._limit = ("sh", "-c", f'ulimit -n {descriptors} && exec "$@"', "sh") if descriptors is not None else ()
         self.write(settings)
 
     def write(self, settings: Mapping[str, Any] | str) -> None:
@@ -73,7 +77,7 @@ class ProxyProcess:
         environment = {name: value for name, value in os.environ.items() if not name.startswith("SVIR_")}
         with self._log.open("wb") as log:
             self._process = await asyncio.create_subprocess_exec(
-                sys.executable, "-m", *module, "serve", "--config", str(self.config), "--port", "0",
+                *self._limit, sys.executable, "-m", *module, "serve", "--config", str(self.config), "--port", "0",
                 cwd=ROOT, env=environment, stdin=asyncio.subprocess.DEVNULL, stdout=log, stderr=log,
             )  # fmt: skip
         self.pid = self._process.pid

@@ -26,7 +26,7 @@ def test_overload_sheds_load(monkeypatch: pytest.MonkeyPatch, capsys: pytest.Cap
     assert told.err == ""
     assert status == 0
     tables = [part.splitlines() for part in told.out.split("## ")[1:]]
-    assert [len([line for line in lines if line.startswith("| ")]) for lines in tables] == [3, 3, 5]
+    assert [len([line for line in lines if line.startswith("| ")]) for lines in tables] == [3, 3, 5, 4]
 
 
 def test_a_soak_finds_nothing(capsys: pytest.CaptureFixture[str]) -> None:
