@@ -40,11 +40,20 @@ class Health:
     async def _look_after(self, upstream: Upstream) -> None:
         was_away = False
         while True:
-            error = await self._catalog.check(upstream)
-            if error is not None and not was_away:
-                _LOGGER.warning("backend %r is away: %s", upstream.name, error.message)
-            elif error is None and was_away:
-                _LOGGER.info("backend %r is back", upstream.name)
-                self._breakers.returned(upstream.name, asyncio.get_running_loop().time())
-            was_away = error is not None
+            try:
+                is_away = await self._look(upstream, was_away)
+            except Exception:
+                # A look that fails in the proxy itself is not the last one.
+                _LOGGER.exception("backend %r could not be looked at", upstream.name)
+            else:
+                was_away = is_away
             await asyncio.sleep(self._seconds)
+
+    async def _look(self, upstream: Upstream, was_away: bool) -> bool:
+        error = await self._catalog.check(upstream)
+        if error is not None and not was_away:
+            _LOGGER.warning("backend %r is away: %s", upstream.name, error.message)
+        elif error is None and was_away:
+            _LOGGER.info("backend %r is back", upstream.name)
+            self._breakers.returned(upstream.name, asyncio.get_running_loop().time())
+        return error is not None

@@ -86,6 +86,23 @@ async def test_one_that_is_back_may_be_tried(first: int, state: str, clock: Cloc
     await soon(catalog.close())
 
 
+async def test_a_look_that_fails_in_the_proxy_itself_is_not_the_last(
+    clock: Clock, caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    servers = Servers("a")
+    health, catalog = looked_after(servers, Breakers(1, 1), 5)
+    with monkeypatch.context() as broken:
+        broken.setattr("svir_proxy.server.catalog.read_model_list", lambda *_, **__: 1 / 0)
+        await until(lambda: bool(caplog.records))
+    assert "backend 'a' could not be looked at" in caplog.text
+    await settled(catalog)
+    clock.advance(5.1)
+    await until(lambda: servers.asked["a"] == 2)
+    await settled(catalog)
+    await soon(health.close())
+    await soon(catalog.close())
+
+
 @pytest.mark.parametrize("seconds", [None, 5])
 async def test_an_old_configuration_looks_no_more(seconds: float | None, clock: Clock) -> None:
     servers = Servers("old", "new")
