@@ -114,7 +114,7 @@ def _request(rng: random.Random, name: str) -> tuple[bytes, Hear, bytes | None]:
 
 _WRONG: Final[tuple[tuple[str, str, str, tuple[str, ...], bytes], ...]] = (
     ("unknown_url", "GET", "/nowhere", (), b""),
-    ("unknown_url", "POST", "/v1/embeddings", (JSON,), b"{}" * 1000),
+    ("unknown_url", "POST", "/v1/files", (JSON,), b"{}" * 1000),
     ("method_not_allowed", "PUT", CHAT, (JSON,), b"{}"),
     ("method_not_allowed", "DELETE", "/v1/models", (), b""),
     ("invalid_json", "POST", CHAT, (JSON,), b"{"),

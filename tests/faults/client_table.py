@@ -297,7 +297,7 @@ def _methods() -> Iterator[tuple[str, Row]]:
     yield "method: a GET with a body", _well(request("GET", "/healthz", body=b"x" * 100), Hear())
     yield (
         "method: a POST to nowhere with a body",
-        _well(request("POST", "/v1/embeddings", body=b"x" * 100_000), Hear("unknown_url"), once=True),
+        _well(request("POST", "/v1/files", body=b"x" * 100_000), Hear("unknown_url"), once=True),
     )
 
 
