@@ -302,7 +302,9 @@ async def test_a_terminal_that_is_closed_ends_it(tmp_path: Path, workers: int) -
         configure(path, server)
         terminal, end = pty.openpty()
         async with serve(path, workers, terminal=end) as serving:
-            assert b"listening on" in await asyncio.to_thread(os.read, terminal, 1000)
+            said = b""
+            while b"listening on" not in said:
+                said += await soon(asyncio.to_thread(os.read, terminal, 1000))
             os.close(end)
             os.close(terminal)
             serving.signal(signal.SIGHUP)  # as the system does for the session of a terminal
