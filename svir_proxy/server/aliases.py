@@ -23,15 +23,12 @@ class Aliases(Generic[T]):
                 named.setdefault(alias, []).append((backend, model))
         self.exact = {alias: tuple(means) for alias, means in named.items() if "*" not in alias}
         """Backends and their own ids for the model, by the whole name."""
+        self.has_stars = len(self.exact) < len(named)
+        """Whether there is more than whole names."""
         self._rest = named.get("*", [])
         starred = [alias for alias in named if "*" in alias and alias != "*"]
         parts = {alias: alias.partition("*") for alias in sorted(starred, key=len, reverse=True)}
         self._patterns = [(before, after, named[alias]) for alias, (before, _, after) in parts.items()]
-
-    @property
-    def takes_the_rest(self) -> bool:
-        """Whether there is an alias for what nobody else has."""
-        return bool(self._rest)
 
     def matching(self, model: str) -> tuple[tuple[T, str], ...]:
         """Whom a name with a ``*`` means that *model* is like: the most exact one. None: ``()``."""

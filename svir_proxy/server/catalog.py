@@ -73,6 +73,7 @@ class Catalog:
         self._refreshing: dict[str, asyncio.Task[None]] = {}
         self._started = int(time.time())
         self._aliases = Aliases((upstream, upstream.backend.models) for upstream in self._in_order)
+        self._has_stars = self._aliases.has_stars
         self._exact = {alias: _routes(means) for alias, means in self._aliases.exact.items()}
 
     def known(self, backends: Container[str]) -> Mapping[str, _Listing]:
@@ -93,7 +94,7 @@ class Catalog:
         """
         if (routes := self._exact.get(model)) is not None:
             return routes
-        if means := self._aliases.matching(model):
+        if self._has_stars and (means := self._aliases.matching(model)):
             return _routes(means)
         if not self.upstreams:
             raise ProxyError(
@@ -101,7 +102,7 @@ class Catalog:
                 "No model server is configured and none was found on this machine. Start one, or list it under"
                 " backends in the configuration.",
             )
-        if self._aliases.takes_the_rest and (means := self._aliases.rest(model)):
+        if self._has_stars and (means := self._aliases.rest(model)):
             await asyncio.gather(*(self.models(u) for u in self.upstreams if not self._listings[u.name].until))
             return self._listed(model) or _routes(means)
         if len(self.upstreams) == 1:

@@ -32,7 +32,7 @@ TABLE = {
 )
 def test_the_most_exact_name_counts(model: str, expected: list[tuple[str, str]]) -> None:
     aliases = Aliases(TABLE.items())
-    assert aliases.takes_the_rest
+    assert aliases.has_stars
     assert list(aliases.exact.get(model) or aliases.matching(model) or aliases.rest(model)) == expected
 
 
@@ -49,4 +49,4 @@ def test_what_stands_around_a_star_does_not_overlap() -> None:
 
 def test_nobody() -> None:
     aliases: Aliases[str] = Aliases([("a", {"x": "y"})])
-    assert (aliases.takes_the_rest, aliases.matching("z"), aliases.rest("z")) == (False, (), ())
+    assert (aliases.has_stars, aliases.matching("z"), aliases.rest("z")) == (False, (), ())
