@@ -67,7 +67,7 @@ def _check_explained(profile: Profile, result: UpstreamRequest) -> None:
     assert not set(header) & set("\r\n\0")
     with contextlib.suppress(RecursionError):  # which the command tells in words
         for as_json in (False, True):
-            assert explain._explanation(_backend(profile), result, as_json=as_json)  # noqa: SLF001 - all but its file
+            assert explain._explanation(_backend(profile), [], result, as_json=as_json)  # noqa: SLF001 - all but its file
 
 
 def seeds() -> Iterator[bytes]:
