@@ -14,7 +14,8 @@ from svir_proxy.profiles import load_profile
 from svir_proxy.request import rewrite_request
 from svir_proxy.response.json_text import dumps
 from svir_proxy.server.logs import set_up_logging
-from svir_proxy.server.request_log import RequestLog
+from svir_proxy.server.request_log import write_line
+from svir_proxy.server.request_record import RequestRecord
 from svir_proxy.settings import LoggingSettings
 
 _BYTES: Final = 2_000_000
@@ -60,9 +61,9 @@ def _logging(style: Literal["console", "json"], times: int) -> Callable[[], None
         with tempfile.TemporaryFile("w", buffering=1) as file, redirect_stderr(file):
             set_up_logging(LoggingSettings(format=style))
             for _ in range(times):
-                log = RequestLog("b" * 32, "POST", "/v1/chat/completions", model="m", backend="local")
-                log.status, log.notes = 200, ("stream=always",)
-                log.write()
+                record = RequestRecord("b" * 32, "POST", "/v1/chat/completions", model="m", backend="local")
+                record.status, record.notes = 200, ("stream=always",)
+                write_line(record)
 
     return work
 

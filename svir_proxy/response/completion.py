@@ -28,8 +28,8 @@ class CompletionFolder:
     """Gathers one answer; `completion` once the answer has ended, `error` when it failed."""
 
     __slots__ = (
-        *("_calls", "_content", "_extras", "_identity", "_logprobs", "_reason", "_reasoning", "_refusal", "_request"),
-        *("_usage", "error"),
+        *("_calls", "_content", "_extras", "_identity", "_logprobs", "_reasoning", "_refusal", "_request"),
+        *("error", "finish_reason", "usage"),
     )
 
     def __init__(self, request: ClientRequest) -> None:
@@ -40,8 +40,10 @@ class CompletionFolder:
         self._refusal: list[str] = []
         self._calls: list[tuple[ToolCallStarted, list[str]]] = []
         self._logprobs: list[LogprobsReported] = []
-        self._reason = "stop"
-        self._usage: dict[str, Any] | None = None
+        self.finish_reason: str | None = None
+        """Why the answer ended, once it has."""
+        self.usage: dict[str, Any] | None = None
+        """The token counts."""
         self._extras: dict[str, Any] = {}
         self.error: ProxyError | None = None
 
@@ -58,9 +60,9 @@ class CompletionFolder:
         elif isinstance(event, Identified):
             self._identity = event
         elif isinstance(event, Finished):
-            self._reason = event.reason
+            self.finish_reason = event.reason
         elif isinstance(event, UsageReported):
-            self._usage = event.usage
+            self.usage = event.usage
         elif isinstance(event, RefusalDelta):
             self._refusal.append(event.text)
         elif isinstance(event, LogprobsReported):
@@ -74,15 +76,16 @@ class CompletionFolder:
         """The answer as a ``chat.completion`` object."""
         identity = self._identity or made_up_identity(self._request)
         logprobs = joined_logprobs(self._logprobs) if self._logprobs else None
+        reason = self.finish_reason or "stop"
         answer: dict[str, Any] = {
             "id": identity.id,
             "object": "chat.completion",
             "created": identity.created,
             "model": identity.model,
-            "choices": [{"index": 0, "message": self._message(), "logprobs": logprobs, "finish_reason": self._reason}],
+            "choices": [{"index": 0, "message": self._message(), "logprobs": logprobs, "finish_reason": reason}],
         }
-        if self._usage is not None:
-            answer["usage"] = self._usage
+        if self.usage is not None:
+            answer["usage"] = self.usage
         if identity.system_fingerprint is not None:
             answer["system_fingerprint"] = identity.system_fingerprint
         if identity.service_tier is not None:

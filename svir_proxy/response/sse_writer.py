@@ -44,9 +44,13 @@ class SSEWriter:
     nothing to a client. The identity that `open` finds is the whole stream's.
     """
 
-    __slots__ = ("_extras", "_frame", "_head", "_logprobs", "_request", "_waiting")
+    __slots__ = ("_extras", "_frame", "_head", "_logprobs", "_request", "_waiting", "finish_reason", "usage")
 
     def __init__(self, request: ClientRequest) -> None:
+        self.finish_reason: str | None = None
+        """Why the answer ended, once it has."""
+        self.usage: dict[str, Any] | None = None
+        """The token counts, also where the client did not ask for them."""
         self._request = request
         self._frame = b""  # the head to be, as soon as the identity is known: nobody waits for anything then
         self._head = b""  # a chunk up to the inside of its delta
@@ -69,6 +73,7 @@ class SSEWriter:
         self._frame = b""
         self._logprobs, self._waiting = None, 0
         self._extras = None
+        self.usage = self.finish_reason = None
 
     def write(self, event: Event) -> bytes:
         """The bytes for *event*."""
@@ -109,8 +114,12 @@ class SSEWriter:
                 if len(self._extras) < _MAX_EXTRAS:
                     self._extras |= values
             case Finished(reason):
+                self.finish_reason = reason
                 return self._choice(b"}", dumps(reason))
-            case UsageReported(usage) if self._request.include_usage:
+            case UsageReported(usage):
+                self.usage = usage
+                if not self._request.include_usage:
+                    return b""
                 return self._head.removesuffix(_DELTA) + b'],"usage":' + dumps(usage) + b"}\n\n"
             case Failed(error):
                 return b"data: " + error.body() + b"\n\n"

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import asyncio
+import time
 from collections.abc import Callable, Sequence
-from typing import Final, Protocol
+from typing import Any, Final, Protocol
 
 from starlette.types import Send
 
@@ -111,11 +112,25 @@ class StreamedAnswer:
         self._commit_at = self._wrote_at + settings.commit_after
         self._source: Source | None = None
         self._asked = asked
+        self.pieces = 0
+        """Events that came; see `Progress`, which this is too."""
+        self.first_output: float | None = None
+        """When the first output came (`time.perf_counter`)."""
         self.committed = False
         """Whether the client has seen anything: after that a failure has no status of its own."""
         self.has_output = False
         self.notes = Notes()
         """What was odd about the answer."""
+
+    @property
+    def usage(self) -> dict[str, Any] | None:
+        """The token counts, once they are there."""
+        return self._writer.usage
+
+    @property
+    def finish_reason(self) -> str | None:
+        """Why the answer ended, once it has."""
+        return self._writer.finish_reason
 
     def begin_source(self, source: Source) -> None:
         """The events come from *source* from now on."""
@@ -130,6 +145,7 @@ class StreamedAnswer:
     def take(self, events: Sequence[Event]) -> None:
         """Write *events*, all in one message; those that are no output wait for the stream to begin."""
         out: list[bytes] = []
+        self.pieces += len(events)
         for event in events:
             if not self.has_output:
                 self._take_before_output(event, out)
@@ -160,6 +176,7 @@ class StreamedAnswer:
     def restart(self) -> None:
         """Take another backend's answer from here on. The stream may have begun, but without output."""
         self._writer.forget()
+        self.pieces = 0
 
     async def end(self) -> None:
         """End the HTTP body, and wait until the client has all of it."""
@@ -178,6 +195,7 @@ class StreamedAnswer:
     def _take_before_output(self, event: Event, out: list[bytes]) -> None:
         if isinstance(event, BEGINNING):
             self.has_output = True
+            self.first_output = time.perf_counter()
             if not self.committed:
                 out.append(self._begin())
         elif isinstance(event, Identified):
@@ -210,9 +228,23 @@ class WholeAnswer:
         self._request = request
         self._folder = CompletionFolder(request)
         self._asked = asked
+        self.pieces = 0
+        """Events that came; see `Progress`, which this is too."""
+        self.first_output: float | None = None
+        """When the first output came (`time.perf_counter`)."""
         self.has_output = False
         self.notes = Notes()
         """What was odd about the answer."""
+
+    @property
+    def usage(self) -> dict[str, Any] | None:
+        """The token counts, once they are there."""
+        return self._folder.usage
+
+    @property
+    def finish_reason(self) -> str | None:
+        """Why the answer ended, once it has."""
+        return self._folder.finish_reason
 
     def begin_source(self, source: Source) -> None:
         """Nothing is ever held back: the answer is gathered, within its limits."""
@@ -223,6 +255,7 @@ class WholeAnswer:
     def take(self, events: Sequence[Event]) -> None:
         """Gather *events*."""
         feed = self._folder.feed
+        self.pieces += len(events)
         for event in events:
             if isinstance(event, Noted):
                 self.notes.note(event.note)
@@ -232,11 +265,13 @@ class WholeAnswer:
                 self.notes.note_model(event, self._asked)
             elif not self.has_output and isinstance(event, BEGINNING):
                 self.has_output = True
+                self.first_output = time.perf_counter()
 
     def restart(self) -> None:
         """Gather another backend's answer; what was gathered is nothing."""
         self._folder = CompletionFolder(self._request)
         self.has_output = False
+        self.pieces, self.first_output = 0, None
 
     def tick(self, now: float) -> float:
         """Nothing is ever due."""

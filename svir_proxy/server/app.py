@@ -42,7 +42,8 @@ from svir_proxy.server.http import (
 from svir_proxy.server.learned import Learned
 from svir_proxy.server.passthrough import PASSED, PassThrough, is_passed
 from svir_proxy.server.remote_images import ImageFetcher
-from svir_proxy.server.request_log import RequestLog
+from svir_proxy.server.request_log import write_line
+from svir_proxy.server.request_record import RequestRecord
 from svir_proxy.server.upstream import Upstream
 from svir_proxy.settings import Settings, unchanged
 
@@ -76,6 +77,8 @@ class Proxy:
     learned: Learned
     calls: CallMemory
     breakers: Breakers
+    live: set[RequestRecord]
+    """The requests that are being answered."""
 
     def __init__(self, settings: Settings, transport: httpx.AsyncBaseTransport | None, before: Proxy | None) -> None:
         self.settings = settings
@@ -100,7 +103,7 @@ class Proxy:
         seconds = routing.health_seconds
         self._checks = Health(self.catalog, self.breakers, seconds) if seconds is not None else None
         self._pass_through = PassThrough(settings, self.catalog, self.breakers)
-        self._requests = 0
+        self.live = set()
         self._on_idle: Callable[[], None] | None = None
         self.app: ASGIApp = self._serve
         """Serves its HTTP requests."""
@@ -127,7 +130,7 @@ class Proxy:
         """No request is new from now on: call *on_idle* once the last is over, at once where none runs."""
         if self._checks is not None:
             self._checks.stop()
-        if self._requests:
+        if self.live:
             self._on_idle = on_idle
         else:
             on_idle()
@@ -146,49 +149,51 @@ class Proxy:
         if not _REQUEST_ID.fullmatch(request_id):
             request_id = os.urandom(16).hex()
         headers: Headers = [(b"x-request-id", request_id.encode("ascii"))]
-        log = RequestLog(request_id, scope["method"], scope["path"])
+        record = RequestRecord(request_id, scope["method"], scope["path"])
         scope["svir.path"], scope["path"] = scope["path"], _without_prefix(scope["path"])
         if scope["method"] == "HEAD":
             send = without_body(send)
-        self._requests += 1
+        self.live.add(record)
         try:
-            log.key = self._gate.enter(scope)
-            await self._dispatch(scope, receive, send, headers, log)
+            record.key = self._gate.enter(scope)
+            await self._dispatch(scope, receive, send, headers, record)
         except ProxyError as error:
-            log.status, log.error = error.status, error
+            record.status, record.error = error.status, error
             await send_error(send, error, headers)
         except ClientGone:
-            log.status = 499
+            record.status = 499
         except asyncio.CancelledError:
             # The process is about to end. This was the task's last work: nobody is left who would have to hear of it.
-            if not log.status:
-                log.error = stopped()
-                log.status = log.error.status
-                await send_error(send, log.error, headers)
+            if not record.status:
+                record.error = stopped()
+                record.status = record.error.status
+                await send_error(send, record.error, headers)
         except Exception:
-            log.status = 500
+            record.status = 500
             _LOGGER.exception("request %s failed in the proxy itself", request_id)
             await send_error(send, internal_error(request_id), headers)
         finally:
-            log.write()
-            self._requests -= 1
-            if self._on_idle is not None and not self._requests:
+            write_line(record)
+            self.live.discard(record)
+            if self._on_idle is not None and not self.live:
                 self._on_idle()
 
-    async def _dispatch(self, scope: Scope, receive: Receive, send: Send, headers: Headers, log: RequestLog) -> None:
+    async def _dispatch(
+        self, scope: Scope, receive: Receive, send: Send, headers: Headers, record: RequestRecord
+    ) -> None:
         if scope["path"] == _CHAT_PATH:
             if scope["method"] != "POST":
                 raise _wrong_method(scope, headers, "POST")
-            await self._chat(scope, receive, send, headers, log)
+            await self._chat(scope, receive, send, headers, record)
             return
         if is_passed(scope["path"]):
             if scope["method"] != "POST":
                 raise _wrong_method(scope, headers, "POST")
-            await self._pass_through(scope, receive, send, headers, log)
+            await self._pass_through(scope, receive, send, headers, record)
             return
         scope["app"] = self  # makes Starlette raise what it would otherwise answer in its own way
         scope["svir.headers"] = headers
-        scope["svir.log"] = log
+        scope["svir.record"] = record
         try:
             await self._router(scope, receive, send)
         except HTTPException as exc:
@@ -225,7 +230,7 @@ class _Endpoint:
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         del receive
         status, value = await self._function(scope)
-        scope["svir.log"].status = status
+        scope["svir.record"].status = status
         await send_json(send, status, value, scope["svir.headers"])
 
 

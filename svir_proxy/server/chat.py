@@ -26,7 +26,7 @@ from svir_proxy.server.failover import Failover
 from svir_proxy.server.http import Headers, fields, header, internal_error, read_body, send_body, stopped
 from svir_proxy.server.learned import Learned
 from svir_proxy.server.remote_images import ImageFetcher, inline_images
-from svir_proxy.server.request_log import RequestLog
+from svir_proxy.server.request_record import RequestRecord
 from svir_proxy.server.routing import conversation, in_order
 from svir_proxy.server.transcript import Transcript
 from svir_proxy.server.upstream import Upstream
@@ -64,41 +64,43 @@ class Chat:
         self._calls = calls
         self._breakers = breakers
 
-    async def __call__(self, scope: Scope, receive: Receive, send: Send, headers: Headers, log: RequestLog) -> None:
+    async def __call__(
+        self, scope: Scope, receive: Receive, send: Send, headers: Headers, record: RequestRecord
+    ) -> None:
         """Answer one request; *headers* go with the answer, whatever it is."""
         check_media_type(scope)
         raw = await read_body(scope, receive, self._max_request_bytes)
         request = ClientRequest.from_json(raw, id=os.urandom(12).hex(), received=int(time.time()))
         del raw
-        log.model, log.stream = request.model, request.stream
+        record.model, record.stream = request.model, request.stream
         with ClientWatch(scope, receive) as client:
             routes = await self._catalog.routes(request.model)
             answer = self._stream if request.stream else self._whole
             if len(routes) > 1:
-                await answer(self._failover(request, routes, headers, log), client, send, headers, log)
+                await answer(self._failover(request, routes, headers, record), client, send, headers, record)
                 return
             route = routes[0]
-            log.backend = route.upstream.name
+            record.backend = route.upstream.name
             headers.append(route.upstream.header)
             if request.part_kinds:
                 request = await self._inlined(request, route.upstream)
             exchange = Exchange(request, route, self._learned, self._calls)
             if (places := route.upstream.places) is None:
-                await answer(exchange, client, send, headers, log)
+                await answer(exchange, client, send, headers, record)
             else:
                 async with places:
-                    await answer(exchange, client, send, headers, log)
+                    await answer(exchange, client, send, headers, record)
 
     def _failover(
-        self, request: ClientRequest, routes: tuple[Route, ...], headers: Headers, log: RequestLog
+        self, request: ClientRequest, routes: tuple[Route, ...], headers: Headers, record: RequestRecord
     ) -> _Failover:
-        """*request* on its way to the first of *routes* that answers it; *headers* and *log* tell which."""
+        """*request* on its way to the first of *routes* that answers it; *headers* and *record* tell which."""
         routing = self._settings.routing
         key = conversation(request) if routing.keep_conversations else None
         before = tuple(headers)
 
         def tell(upstream: Upstream) -> None:
-            log.backend = upstream.name
+            record.backend = upstream.name
             headers[:] = (*before, upstream.header)
 
         return Failover(
@@ -125,67 +127,70 @@ class Chat:
         return request
 
     async def _stream(
-        self, exchange: Exchange | _Failover, client: ClientWatch, send: Send, headers: Headers, log: RequestLog
+        self, exchange: Exchange | _Failover, client: ClientWatch, send: Send, headers: Headers, record: RequestRecord
     ) -> None:
         def head() -> Headers:
             return [*headers, *told((*exchange.notes, *answer.notes))]
 
         answer = StreamedAnswer(exchange.request, send, head, self._settings.streaming, exchange.asked)
+        record.answer = answer
         try:
-            log.error = await self._run(exchange, answer, log)
+            record.error = await self._run(exchange, answer, record)
         except asyncio.CancelledError:
             if client.gone:
                 answer.abandon()
             elif answer.committed:
-                log.status, log.error = 200, stopped()
-                answer.break_off(log.error)
+                record.status, record.error = 200, stopped()
+                answer.break_off(record.error)
             raise
         except Exception:
             if not answer.committed:
                 raise
-            _LOGGER.exception("request %s failed in the proxy itself", log.id)
-            log.error = internal_error(log.id)
-        log.notes = (*exchange.notes, *answer.notes)
-        if log.error is not None:
-            if log.error.kind == "model_not_found":
-                log.error = self._catalog.gone(log.model, log.error)
+            _LOGGER.exception("request %s failed in the proxy itself", record.id)
+            record.error = internal_error(record.id)
+        record.notes = (*exchange.notes, *answer.notes)
+        if record.error is not None:
+            if record.error.kind == "model_not_found":
+                record.error = self._catalog.gone(record.model, record.error)
             if not answer.committed:
-                headers += told(log.notes)
-                raise log.error
-            answer.fail(log.error)
-        log.status = 200
+                headers += told(record.notes)
+                raise record.error
+            answer.fail(record.error)
+        record.status = 200
         client.release()
         await answer.end()
 
     def _run(
-        self, exchange: Exchange | _Failover, answer: ClientAnswer, log: RequestLog
+        self, exchange: Exchange | _Failover, answer: ClientAnswer, record: RequestRecord
     ) -> Awaitable[ProxyError | None]:
         if self._show_prompts:
-            return _run_and_tell(exchange, answer, log)
+            return _run_and_tell(exchange, answer, record)
         return exchange.run(answer)
 
     async def _whole(
-        self, exchange: Exchange | _Failover, client: ClientWatch, send: Send, headers: Headers, log: RequestLog
+        self, exchange: Exchange | _Failover, client: ClientWatch, send: Send, headers: Headers, record: RequestRecord
     ) -> None:
-        answer = WholeAnswer(exchange.request, exchange.asked)
-        log.error = await self._run(exchange, answer, log)
-        log.notes = (*exchange.notes, *answer.notes)
-        headers += told(log.notes)
-        if log.error is not None:
-            if log.error.kind == "model_not_found":
-                log.error = self._catalog.gone(log.model, log.error)
-            raise log.error
-        log.status = 200
+        record.answer = answer = WholeAnswer(exchange.request, exchange.asked)
+        record.error = await self._run(exchange, answer, record)
+        record.notes = (*exchange.notes, *answer.notes)
+        headers += told(record.notes)
+        if record.error is not None:
+            if record.error.kind == "model_not_found":
+                record.error = self._catalog.gone(record.model, record.error)
+            raise record.error
+        record.status = 200
         client.release()
         await send_body(send, 200, answer.body(), headers)
 
 
-async def _run_and_tell(exchange: Exchange | _Failover, answer: ClientAnswer, log: RequestLog) -> ProxyError | None:
+async def _run_and_tell(
+    exchange: Exchange | _Failover, answer: ClientAnswer, record: RequestRecord
+) -> ProxyError | None:
     transcript = Transcript(exchange.request, answer)
     try:
         return await exchange.run(transcript)
     finally:
-        transcript.write(log.id)
+        transcript.write(record.id)
 
 
 def check_media_type(scope: Scope) -> None:

@@ -22,7 +22,7 @@ from svir_proxy.server.client_watch import ClientWatch
 from svir_proxy.server.failover import Failover
 from svir_proxy.server.http import Headers, header, stopped
 from svir_proxy.server.passing import Passed, PassedAnswer, Passing
-from svir_proxy.server.request_log import RequestLog
+from svir_proxy.server.request_record import RequestRecord
 from svir_proxy.server.routing import in_order
 from svir_proxy.server.upload import Upload
 from svir_proxy.server.upstream import Upstream
@@ -54,29 +54,31 @@ class PassThrough:
         self._catalog = catalog
         self._breakers = breakers
 
-    async def __call__(self, scope: Scope, receive: Receive, send: Send, headers: Headers, log: RequestLog) -> None:
+    async def __call__(
+        self, scope: Scope, receive: Receive, send: Send, headers: Headers, record: RequestRecord
+    ) -> None:
         """Answer one request; *headers* go with the answer, whatever it is."""
         field = self._field(scope)
         declared = header(scope, b"content-length")
         upload = Upload(receive, field, int(declared[:20]) if declared.isdigit() else None, self._limit)
         await upload.look()
-        log.model = upload.model
+        record.model = upload.model
         given = {"content-type": header(scope, b"content-type"), "accept": header(scope, b"accept") or "*/*"}
         request = Passed(scope["path"], given, upload)
         with ClientWatch(scope if upload.is_whole else {}, upload.after) as client:
             routes = await self._catalog.routes(upload.model)
             if len(routes) > 1:
-                passing = self._failover(request, _in_order(routes, scope, log), headers, log)
-                await self._answer(passing, client, send, headers, log)
+                passing = self._failover(request, _in_order(routes, scope, record), headers, record)
+                await self._answer(passing, client, send, headers, record)
                 return
             upstream = routes[0].upstream
-            log.backend = upstream.name
+            record.backend = upstream.name
             headers.append(upstream.header)
             if (places := upstream.places) is None:
-                await self._answer(Passing(request, routes[0]), client, send, headers, log)
+                await self._answer(Passing(request, routes[0]), client, send, headers, record)
             else:
                 async with places:
-                    await self._answer(Passing(request, routes[0]), client, send, headers, log)
+                    await self._answer(Passing(request, routes[0]), client, send, headers, record)
 
     def _field(self, scope: Scope) -> ModelField:
         """What finds the model in the request's body."""
@@ -107,13 +109,13 @@ class PassThrough:
             )
 
     def _failover(
-        self, request: Passed, routes: list[Route], headers: Headers, log: RequestLog
+        self, request: Passed, routes: list[Route], headers: Headers, record: RequestRecord
     ) -> Failover[Passed, PassedAnswer]:
-        """*request* on its way to the first of *routes* that answers it; *headers* and *log* tell which."""
+        """*request* on its way to the first of *routes* that answers it; *headers* and *record* tell which."""
         before = tuple(headers)
 
         def tell(upstream: Upstream) -> None:
-            log.backend = upstream.name
+            record.backend = upstream.name
             headers[:] = (*before, upstream.header)
 
         async def passing(request: Passed, route: Route) -> Passing:
@@ -135,37 +137,37 @@ class PassThrough:
         client: ClientWatch,
         send: Send,
         headers: Headers,
-        log: RequestLog,
+        record: RequestRecord,
     ) -> None:
         answer = PassedAnswer(send, lambda: [*headers, *told(passing.notes)], self._commit_after)
         try:
-            log.error = await passing.run(answer)
+            record.error = await passing.run(answer)
         except asyncio.CancelledError:
             if client.gone:
                 answer.abandon()
             elif answer.has_output:
-                log.status, log.error = answer.status, stopped()
-                answer.break_off(log.error)
+                record.status, record.error = answer.status, stopped()
+                answer.break_off(record.error)
             raise
-        log.notes, log.stream = passing.notes, answer.is_stream
-        if log.error is not None:
-            if log.error.kind == "model_not_found":
-                log.error = self._catalog.gone(log.model, log.error)
+        record.notes, record.stream = passing.notes, answer.is_stream
+        if record.error is not None:
+            if record.error.kind == "model_not_found":
+                record.error = self._catalog.gone(record.model, record.error)
             if not answer.has_output:
-                headers += told(log.notes)
-                raise log.error
-        log.status = answer.status
-        if log.error is None or answer.break_off(log.error):
+                headers += told(record.notes)
+                raise record.error
+        record.status = answer.status
+        if record.error is None or answer.break_off(record.error):
             client.release()
             await answer.end()
 
 
-def _in_order(routes: tuple[Route, ...], scope: Scope, log: RequestLog) -> list[Route]:
+def _in_order(routes: tuple[Route, ...], scope: Scope, record: RequestRecord) -> list[Route]:
     """Chance decides, but for responses, whose history is with the server: a client's go to the same."""
     key = None
     if scope["path"] == _RESPONSES:
         client = scope.get("client") or ("",)
         key = hashlib.blake2b(
-            f"{log.key or client[0]}\0{log.model}".encode("utf-8", "replace"), digest_size=16
+            f"{record.key or client[0]}\0{record.model}".encode("utf-8", "replace"), digest_size=16
         ).digest()
     return in_order(routes, lambda route: route.upstream.backend, key)

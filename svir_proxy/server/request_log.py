@@ -4,59 +4,42 @@ from __future__ import annotations
 
 import logging
 import time
-from dataclasses import dataclass, field
 from typing import Final
 
-from svir_proxy.errors import ProxyError
 from svir_proxy.server.gate import OPEN_PATHS
+from svir_proxy.server.request_record import RequestRecord
 
 LOGGER: Final = logging.getLogger("svir_proxy.requests")
 _LONGEST: Final = 300
 """Characters of anything that others choose."""
 
 
-@dataclass(slots=True)
-class RequestLog:
-    """What is told of one request."""
-
-    id: str
-    method: str
-    path: str
-    key: str | None = None
-    model: str = ""
-    backend: str = ""
-    stream: bool = False
-    status: int = 0
-    error: ProxyError | None = None
-    notes: tuple[str, ...] = ()
-    began: float = field(default_factory=time.perf_counter)
-
-    def write(self) -> None:
-        """Write the line."""
-        # A stream that failed has the status 200; its error has the one that it would have had before.
-        worst = self.status if self.error is None else max(self.status, self.error.status)
-        level = logging.WARNING if worst >= 500 else logging.DEBUG if self.path in OPEN_PATHS else logging.INFO
-        if not LOGGER.isEnabledFor(level):
-            return
-        path = self.path[:_LONGEST]
-        told: dict[str, object] = {
-            "request_id": self.id,
-            "method": self.method,
-            "path": path,
-            "status": self.status,
-            "ms": round((time.perf_counter() - self.began) * 1000, 1),
-        }
-        if self.key is not None:
-            told["key"] = self.key
-        if self.backend:
-            told["backend"] = self.backend
-            told["model"] = self.model[:_LONGEST]
-            told["stream"] = self.stream
-        if self.notes:
-            told["rewrites"] = ", ".join(self.notes)
-        if self.error is not None:
-            told |= {"error": self.error.kind, "message": self.error.message[:_LONGEST]}
-        LOGGER.handle(_record(level, f"{self.method} {path} {self.status}", told))
+def write_line(record: RequestRecord) -> None:
+    """Write the line of *record*."""
+    # A stream that failed has the status 200; its error has the one that it would have had before.
+    worst = record.status if record.error is None else max(record.status, record.error.status)
+    level = logging.WARNING if worst >= 500 else logging.DEBUG if record.path in OPEN_PATHS else logging.INFO
+    if not LOGGER.isEnabledFor(level):
+        return
+    path = record.path[:_LONGEST]
+    told: dict[str, object] = {
+        "request_id": record.id,
+        "method": record.method,
+        "path": path,
+        "status": record.status,
+        "ms": round((time.perf_counter() - record.began) * 1000, 1),
+    }
+    if record.key is not None:
+        told["key"] = record.key
+    if record.backend:
+        told["backend"] = record.backend
+        told["model"] = record.model[:_LONGEST]
+        told["stream"] = record.stream
+    if record.notes:
+        told["rewrites"] = ", ".join(record.notes)
+    if record.error is not None:
+        told |= {"error": record.error.kind, "message": record.error.message[:_LONGEST]}
+    LOGGER.handle(_record(level, f"{record.method} {path} {record.status}", told))
 
 
 def _template() -> dict[str, object]:

@@ -9,15 +9,16 @@ from typing import Any
 import pytest
 
 from svir_proxy.errors import ProxyError
-from svir_proxy.server.request_log import RequestLog
+from svir_proxy.server.request_log import write_line
+from svir_proxy.server.request_record import RequestRecord
 
 BAD = ProxyError("invalid_request", "no")
 LATE = ProxyError("upstream_timeout", "late " * 100)
 
 
-def written(caplog: pytest.LogCaptureFixture, log: RequestLog, level: int = logging.INFO) -> list[Any]:
+def written(caplog: pytest.LogCaptureFixture, log: RequestRecord, level: int = logging.INFO) -> list[Any]:
     caplog.set_level(level, "svir_proxy.requests")
-    log.write()
+    write_line(log)
     return caplog.records
 
 
@@ -36,19 +37,19 @@ def written(caplog: pytest.LogCaptureFixture, log: RequestLog, level: int = logg
 def test_only_what_an_operator_should_see_is_a_warning(
     status: int, error: ProxyError | None, level: int, caplog: pytest.LogCaptureFixture
 ) -> None:
-    (record,) = written(caplog, RequestLog("r", "GET", "/models", status=status, error=error))
+    (record,) = written(caplog, RequestRecord("r", "GET", "/models", status=status, error=error))
     assert record.levelno == level
     assert record.getMessage() == f"GET /models {status}"
 
 
 def test_a_probe_that_is_answered_is_no_news(caplog: pytest.LogCaptureFixture) -> None:
-    assert written(caplog, RequestLog("r", "GET", "/healthz", status=200)) == []
-    (record,) = written(caplog, RequestLog("r", "GET", "/readyz", status=503))
+    assert written(caplog, RequestRecord("r", "GET", "/healthz", status=200)) == []
+    (record,) = written(caplog, RequestRecord("r", "GET", "/readyz", status=503))
     assert record.levelno == logging.WARNING
 
 
 def test_what_is_told(caplog: pytest.LogCaptureFixture) -> None:
-    plain, full = RequestLog("r", "GET", "/models", status=200), RequestLog("r", "POST", "/chat/completions")
+    plain, full = RequestRecord("r", "GET", "/models", status=200), RequestRecord("r", "POST", "/chat/completions")
     full.key, full.model, full.backend, full.stream, full.status = "ana", "m", "local", True, 200
     full.notes, full.error = ("a=b", "c=d"), LATE
     written(caplog, plain)
@@ -74,23 +75,23 @@ def test_what_is_told(caplog: pytest.LogCaptureFixture) -> None:
 
 
 def test_what_others_choose_is_cut(caplog: pytest.LogCaptureFixture) -> None:
-    (record,) = written(caplog, RequestLog("r", "GET", "/" + "x" * 5000, model="y" * 5000, backend="b", status=404))
+    (record,) = written(caplog, RequestRecord("r", "GET", "/" + "x" * 5000, model="y" * 5000, backend="b", status=404))
     assert len(record.getMessage()) < 320
     assert len(record.told["path"]) == len(record.told["model"]) == 300
 
 
 def test_nothing_is_made_of_a_line_that_nobody_wants(caplog: pytest.LogCaptureFixture) -> None:
-    assert written(caplog, RequestLog("r", "GET", "/", status=200), logging.WARNING) == []
+    assert written(caplog, RequestRecord("r", "GET", "/", status=200), logging.WARNING) == []
 
 
 def test_a_record_has_all_that_a_formatter_may_ask_for(caplog: pytest.LogCaptureFixture) -> None:
     before = time.time()
-    (record,) = written(caplog, RequestLog("r", "GET", "/%s", status=500))
+    (record,) = written(caplog, RequestRecord("r", "GET", "/%s", status=500))
     usual = logging.getLogger(record.name).makeRecord(record.name, logging.WARNING, "", 0, "", (), None)
     assert vars(record).keys() >= vars(usual).keys()
     assert (record.levelname, record.getMessage()) == ("WARNING", "GET /%s 500")
     assert before <= record.created <= time.time()
     assert record.msecs == pytest.approx(record.created % 1 * 1000)
-    (_, other) = written(caplog, RequestLog("r", "GET", "/models", status=200))
+    (_, other) = written(caplog, RequestRecord("r", "GET", "/models", status=200))
     assert (record.told["status"], other.told["status"]) == (500, 200), "each has its own"
     assert logging.Formatter("%(asctime)s %(filename)s %(process)s %(threadName)s").format(other)

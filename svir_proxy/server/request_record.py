@@ -1,0 +1,54 @@
+"""What is known of one request, from its head to its end: for its line in the log, and for whoever else counts."""
+
+from __future__ import annotations
+
+import time
+from dataclasses import dataclass, field
+from typing import Any, Protocol
+
+from svir_proxy.errors import ProxyError
+
+
+class Progress(Protocol):
+    """What has come of an answer so far."""
+
+    @property
+    def pieces(self) -> int:
+        """Events of the answer that came: about as many as tokens, where it is streamed."""
+
+    @property
+    def first_output(self) -> float | None:
+        """When the first output came (`time.perf_counter`); None: none yet."""
+
+    @property
+    def usage(self) -> dict[str, Any] | None:
+        """The server's token counts, as `UsageReported` has them; None: it has reported none."""
+
+    @property
+    def finish_reason(self) -> str | None:
+        """Why it ended, in OpenAI's words; None: it has not."""
+
+
+@dataclass(slots=True, eq=False)
+class RequestRecord:
+    """One request. Whoever learns something of it writes it down here; nothing is taken back but by a failover."""
+
+    id: str
+    method: str
+    path: str
+    key: str | None = None
+    """The name of the key that was shown."""
+    model: str = ""
+    """As the client named it."""
+    backend: str = ""
+    """Who was asked last."""
+    stream: bool = False
+    status: int = 0
+    """Of the answer; 0: there is none yet."""
+    error: ProxyError | None = None
+    notes: tuple[str, ...] = ()
+    """What was changed, in the words of ``x-svir-rewrites``; known at the end."""
+    answer: Progress | None = None
+    """The answer to a chat request, while it comes and after it."""
+    began: float = field(default_factory=time.perf_counter)
+    """When its head had come (`time.perf_counter`)."""
