@@ -11,7 +11,7 @@ RUN python -m venv --without-pip /opt/svir \
     && pip --python /opt/svir/bin/python install --only-binary :all: --require-hashes -r requirements.lock \
     && pip install --only-binary :all: --require-hashes -r requirements-build.lock
 
-COPY pyproject.toml README.md LICENSE ./
+COPY pyproject.toml hatch_build.py README.md LICENSE ./
 COPY svir_proxy svir_proxy
 RUN pip wheel --no-build-isolation --no-deps --no-index --wheel-dir dist . \
     && pip --python /opt/svir/bin/python install --no-deps --no-index dist/*.whl \

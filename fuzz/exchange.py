@@ -23,12 +23,12 @@ import httpx
 from fuzz.controls import Controls, chosen
 from fuzz.targets.circumstances import PROFILES, REQUESTS, numbers, position_of_profile, position_of_request
 from fuzz.targets.http import framed
-from tests.support.cases import Case, load_cases
+from svir_proxy.conform.cases import Case, load_cases
+from svir_proxy.conform.judge import Seen, form
+from svir_proxy.conform.upstream import Answer, ScriptedUpstream, json_answer
 from tests.support.core import AS_THE_MODEL_WROTE_THEM
-from tests.support.judge import Seen, form
 from tests.support.mutations import broken
 from tests.support.proxy import ask, running_proxy, settings_for
-from tests.support.upstream import Answer, ScriptedUpstream, json_answer
 
 _STATUSES: Final = [200] * 24 + [100, 101, 201, 204, 206, 301, 304, 400, 401, 404, 422, 429, 500, 502, 503]
 _TYPES: Final = ["text/event-stream", "application/json", "text/html", "text/plain; charset=utf-16", "", "x"]

@@ -10,10 +10,10 @@ from dataclasses import dataclass, field
 from typing import Any, Final
 
 from reliability.server import words
-from tests.dialect import check_dialect
+from svir_proxy.conform import dialect
+from svir_proxy.conform.judge import Seen, form
 from tests.faults.client import Client, HttpError
 from tests.faults.upstream import Exchange
-from tests.support.judge import Seen, form
 
 PATIENCE: Final = 5.0
 """Seconds after which a client gives up."""
@@ -150,7 +150,7 @@ async def _close(client: Client) -> None:
 def _problems(name: str, body: dict[str, Any], seen: Seen) -> list[str]:
     problems = form(body, seen)
     if seen.status == 200:
-        said = (check_dialect.summarize if body["stream"] else check_dialect.summarize_completion)(seen.body)
+        said = (dialect.summarize if body["stream"] else dialect.summarize_completion)(seen.body)
         if said["content"] != "".join(words(name)) or said["error"] is not None:
             problems.append(f"said {said['content']!r}, {said['error']}")
     elif seen.status == 503:

@@ -21,14 +21,14 @@ from dataclasses import dataclass, field
 from typing import Any, Final
 
 from reliability.proxy import wait_for
-from tests.dialect import check_dialect
+from svir_proxy.conform import dialect
+from svir_proxy.conform.judge import UPSTREAM_KEY, Seen, form
 from tests.faults.batch import examine, plan
 from tests.faults.client import Client, HttpError
 from tests.faults.judge import Sees, judge
 from tests.faults.upstream import Exchange, Gone, Peer, Send, Step, Taken, Upstream
 from tests.faults.wire import CHUNKED, DONE, GOOD, JSON, LAST_CHUNK, ROLE, TEXT, chunk, chunked, dumps, head, sized
 from tests.server.transport.raw_server import soon
-from tests.support.judge import UPSTREAM_KEY, Seen, form
 
 KEY: Final = b"soak-key"
 SHORT: Final = 0.5
@@ -288,7 +288,7 @@ class Traffic:
         words = rng.randint(20, 40)
         exchange = Drawn([[_Paced(words, rng.uniform(0.02, 0.08))]], streamed=True)
         seen = await self._ask(client, exchange, number)
-        said = check_dialect.summarize(seen.body)
+        said = dialect.summarize(seen.body)
         problems = _form(exchange, seen) + exchange.problems
         if said["content"] != "".join(f" {word}" for word in range(words)) or said["error"]:
             problems.append(f"said {said['content']!r}, {said['error']}")
@@ -316,7 +316,7 @@ class Traffic:
         async with reader:
             seen = await self._ask(reader, exchange, number)
         problems = _form(exchange, seen) + exchange.problems
-        said = check_dialect.summarize(seen.body)
+        said = dialect.summarize(seen.body)
         if said["content"] != "x" * (lot.count * lot.size) or said["error"]:
             problems.append(f"{len(said['content'] or '')} characters, not {lot.count * lot.size}; {said['error']}")
         return problems
@@ -369,9 +369,9 @@ class Traffic:
         seen = await self._see(client)
         problems = [] if seen.status == 200 else [f"{path}: status {seen.status}: {seen.body[:200]!r}"]
         if path in ("v1/models", "models?all=true"):
-            problems += check_dialect.check_models(seen.body)
+            problems += dialect.check_models(seen.body)
         if path == "v1/models/m":
-            problems += check_dialect.check_model(seen.body)
+            problems += dialect.check_model(seen.body)
         return problems
 
     async def mistake(self, client: Client, number: int, rng: random.Random) -> list[str]:
@@ -467,14 +467,14 @@ def _form(exchange: Exchange, seen: Seen) -> list[str]:
 
 
 def _refused(seen: Seen, status: int) -> list[str]:
-    problems = check_dialect.check_error(seen.body)
+    problems = dialect.check_error(seen.body)
     return problems if seen.status == status else [f"status {seen.status}, not {status}", *problems]
 
 
 def _summary(seen: Seen, *, streamed: bool) -> dict[str, Any]:
     if streamed and seen.status == 200:
-        return check_dialect.summarize(seen.body)
-    return check_dialect.summarize_completion(seen.body)
+        return dialect.summarize(seen.body)
+    return dialect.summarize_completion(seen.body)
 
 
 def _event(delta: dict[str, Any], finish: str | None = None) -> bytes:

@@ -9,10 +9,10 @@ import httpx
 import pytest
 import pytest_asyncio
 
-from tests.support.cases import SPLITS, Case, Split, cut, expected_failures, load_cases, load_model_lists
-from tests.support.judge import Seen, judge
+from svir_proxy.conform.cases import SPLITS, Case, Split, cut, expected_failures, load_cases, load_model_lists
+from svir_proxy.conform.judge import Seen, judge
+from svir_proxy.conform.upstream import Answer, ScriptedUpstream
 from tests.support.proxy import ask, running_proxy, settings_for
-from tests.support.upstream import Answer, ScriptedUpstream
 
 FAILURES = expected_failures()
 MODELS = {

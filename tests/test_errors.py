@@ -6,8 +6,8 @@ import json
 
 import pytest
 
+from svir_proxy.conform import dialect
 from svir_proxy.errors import KINDS, MAX_MESSAGE, ProxyError
-from tests.dialect import check_dialect
 
 WAITS = {
     # seconds: the headers
@@ -26,7 +26,7 @@ WAITS = {
 def test_every_kind_is_canonical(kind):
     error = ProxyError(kind, "what happened")
     assert json.loads(error.body()) == error.envelope()
-    assert check_dialect.check_error(error.body()) == []
+    assert dialect.check_error(error.body()) == []
     headers = dict(error.headers())
     assert (b"retry-after" in headers) == (error.status in (429, 503))
     assert (headers.get(b"x-should-retry") == b"false") != KINDS[kind].curable

@@ -13,10 +13,10 @@ from typing import Any, Final, NamedTuple
 import httpx
 import pytest
 
-from tests.dialect.check_dialect import summarize, summarize_completion
-from tests.support.judge import form
+from svir_proxy.conform.dialect import summarize, summarize_completion
+from svir_proxy.conform.judge import form
+from svir_proxy.conform.upstream import Answer, ScriptedUpstream, json_answer
 from tests.support.proxy import ask, running_proxy, settings_for
-from tests.support.upstream import Answer, ScriptedUpstream, json_answer
 
 EVENT: Final = 1 << 20
 ANSWER: Final = 2 << 20

@@ -5,10 +5,10 @@ from __future__ import annotations
 import httpx
 import pytest
 
-from tests.dialect import check_dialect
-from tests.support.cases import ModelList, expected_failures, load_model_lists, profile_of
+from svir_proxy.conform import dialect
+from svir_proxy.conform.cases import ModelList, expected_failures, load_model_lists, profile_of
+from svir_proxy.conform.upstream import Answer, ScriptedUpstream
 from tests.support.proxy import running_proxy, settings_for
-from tests.support.upstream import Answer, ScriptedUpstream
 
 FAILURES = expected_failures()
 
@@ -37,12 +37,12 @@ async def test_the_list_shows_the_chat_models(listed: ModelList) -> None:
         response = await client.get(f"{base_url}/v1/models")
         everything = await client.get(f"{base_url}/v1/models?all=true")
     if response.status_code >= 400:
-        assert check_dialect.check_error(response.content) == []
+        assert dialect.check_error(response.content) == []
         assert not meta["expect_ids"]
         return
-    assert check_dialect.check_models(response.content) == []
+    assert dialect.check_models(response.content) == []
     ids = {model["id"] for model in response.json()["data"]}
     accepted = [meta["expect_ids"], meta.get("expect_alt_ids") or meta["expect_ids"]]
     assert {_clean(name) for name in ids} in [{_clean(name) for name in wanted} for wanted in accepted]
-    assert check_dialect.check_models(everything.content) == []
+    assert dialect.check_models(everything.content) == []
     assert ids | set(meta["filtered_ids"]) <= {model["id"] for model in everything.json()["data"]}

@@ -12,10 +12,10 @@ import pytest
 from reliability import load, overload, soak, traffic
 from reliability.proxy import Held, Inside
 from reliability.server import words
+from svir_proxy.conform.judge import Seen
 from svir_proxy.settings import Settings
 from tests.faults.client import Client
 from tests.faults.wire import EVENTS, GOOD, JSON, chunked, sized
-from tests.support.judge import Seen
 from tests.support.proxy import running_proxy
 
 

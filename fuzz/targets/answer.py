@@ -18,6 +18,7 @@ from fuzz.targets.circumstances import (
     position_of_tools,
 )
 from svir_proxy.client_request import ClientRequest
+from svir_proxy.conform.cases import load_cases
 from svir_proxy.errors import ProxyError
 from svir_proxy.profiles.schema import Profile
 from svir_proxy.request import rewrite_request
@@ -28,7 +29,6 @@ from svir_proxy.response.normalizer import Limits
 from svir_proxy.server.answer import Source
 from svir_proxy.server.held_answer import HeldAnswer
 from tests.response.stages.text_calls import test_channel_forms, test_json_forms, test_python_forms, test_tagged_forms
-from tests.support.cases import load_cases
 from tests.support.core import normalize, violations, written
 from tests.support.mutations import cut_up
 

@@ -6,9 +6,9 @@ import json
 from typing import Any, Final
 
 from svir_proxy.client_request import ClientRequest
+from svir_proxy.conform.cases import Case, load_cases
 from svir_proxy.profiles.loader import builtin_names, load_profile
 from svir_proxy.profiles.schema import Profile
-from tests.support.cases import Case, load_cases
 from tests.support.core import profile_of, request_of
 from tests.support.text_calls import TOOLS
 

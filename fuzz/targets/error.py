@@ -8,14 +8,14 @@ from typing import Final
 
 from fuzz.controls import Controls, chosen
 from fuzz.targets.circumstances import PROFILES, REQUESTS, numbers, position_of_profile, position_of_request
+from svir_proxy.conform import dialect
+from svir_proxy.conform.cases import load_cases
+from svir_proxy.conform.judge import UPSTREAM_KEY
 from svir_proxy.errors import KINDS, ProxyError
 from svir_proxy.request import rewrite_request
 from svir_proxy.request.retry import apply_learned, learn_from
 from svir_proxy.response.json_text import dumps
 from svir_proxy.response.upstream_error import ErrorReader
-from tests.dialect import check_dialect
-from tests.support.cases import load_cases
-from tests.support.judge import UPSTREAM_KEY
 
 _STATUSES: Final = [400, 401, 402, 403, 404, 408, 409, 413, 415, 422, 424, 429, 499, 500, 501, 502, 503, 504, 524, 529]
 _WAITS: Final = [
@@ -61,7 +61,7 @@ def seeds() -> Iterator[bytes]:
 
 def _accept(error: ProxyError) -> None:
     assert error.kind in KINDS
-    found = check_dialect.check_error(error.body())
+    found = dialect.check_error(error.body())
     assert not found, "\n".join(found)
     assert UPSTREAM_KEY[:10].encode() not in error.body(), "the key leaked, or half of it"
     wait = dict(error.headers()).get(b"retry-after")

@@ -12,10 +12,10 @@ import h11
 import httpx
 
 from fuzz.controls import Controls, chosen
+from svir_proxy.conform.cases import load_cases
 from svir_proxy.server.transport.decoding import PIECE, content_decoder
 from svir_proxy.server.transport.limits import TransportLimits
 from svir_proxy.server.transport.parser import ResponseParser
-from tests.support.cases import load_cases
 from tests.support.mutations import cut_up
 
 _LIMITS: Final = TransportLimits()

@@ -7,10 +7,10 @@ from collections.abc import Iterator
 
 from fuzz.controls import Controls, chosen
 from fuzz.targets.circumstances import PROFILES
+from svir_proxy.conform import dialect
+from svir_proxy.conform.cases import load_model_lists
 from svir_proxy.response.json_text import dumps
 from svir_proxy.response.model_list import read_model_list
-from tests.dialect import check_dialect
-from tests.support.cases import load_model_lists
 
 
 def check(data: bytes) -> str:
@@ -22,10 +22,10 @@ def check(data: bytes) -> str:
         return "no list"
     assert len({model.id for model in models}) == len(models)
     entries = dumps({"object": "list", "data": [model.entry() for model in models]})
-    found = check_dialect.check_models(entries)
+    found = dialect.check_models(entries)
     assert not found, "\n".join(found)
     for model in json.loads(entries)["data"]:
-        one = check_dialect.check_model(dumps(model))
+        one = dialect.check_model(dumps(model))
         assert not one, "\n".join(one)
     return "list"
 

@@ -12,15 +12,15 @@ from fuzz.controls import Controls, chosen
 from fuzz.targets.circumstances import PROFILES
 from svir_proxy.cli import explain
 from svir_proxy.client_request import ClientRequest
+from svir_proxy.conform import dialect
+from svir_proxy.conform.cases import load_cases
 from svir_proxy.errors import ProxyError
 from svir_proxy.profiles.schema import Profile
 from svir_proxy.request import UpstreamRequest, rewrite_request
 from svir_proxy.request.reasons import reason
 from svir_proxy.response.json_text import dumps
 from svir_proxy.settings import Backend
-from tests.dialect import check_dialect
 from tests.request.support import bodies
-from tests.support.cases import load_cases
 
 _REFUSALS: Final = {
     "invalid_json", "invalid_request", "unsupported_parameter", "image_not_supported", "audio_not_supported",
@@ -38,7 +38,7 @@ def check(data: bytes) -> str:
         result = rewrite_request(request, profile, "served")
     except ProxyError as error:
         assert error.kind in _REFUSALS
-        found = check_dialect.check_error(error.body())
+        found = dialect.check_error(error.body())
         assert not found, "\n".join(found)
         return error.kind
     _check_explained(profile, result)

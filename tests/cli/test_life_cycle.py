@@ -15,8 +15,8 @@ from typing import Any, Final
 
 import pytest
 
+from svir_proxy.conform.dialect import check_error
 from tests.cli.processes import Serving, serve, stop
-from tests.dialect.check_dialect import check_error
 from tests.server.support import (
     CHAT,
     COMPLETION,

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import Any, Final
 
+from svir_proxy.conform.upstream import Answer, json_answer
 from tests.clients.wire import DONE, USAGE, call, chunk, completion, event, stream, text, usage
-from tests.support.upstream import Answer, json_answer
 
 PIECES: Final = ("Sm\u00f8rre", "br\u00f8d \U0001f389, ", "twice.\n")
 """What is said in all of them."""

@@ -9,12 +9,12 @@ from typing import TYPE_CHECKING
 import pytest
 import pytest_asyncio
 
+from svir_proxy.conform.judge import UPSTREAM_KEY
+from svir_proxy.conform.upstream import ScriptedUpstream
 from tests.clients.adapters import CLIENTS
 from tests.clients.run import Runs, jobs_of, name_of
 from tests.clients.scenarios import SCENARIOS, SCRIPTS
 from tests.live.processes import HERE, llama_server
-from tests.support.judge import UPSTREAM_KEY
-from tests.support.upstream import ScriptedUpstream
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Iterator

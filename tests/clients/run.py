@@ -20,8 +20,8 @@ if TYPE_CHECKING:
     from contextlib import AbstractAsyncContextManager
     from pathlib import Path
 
+    from svir_proxy.conform.upstream import Answer, ScriptedUpstream
     from tests.clients.client import Client
-    from tests.support.upstream import Answer, ScriptedUpstream
 
 KEY: Final = "client-key"
 PROFILE: Final = "lm-studio"

@@ -17,8 +17,8 @@ from tests.clients.wire import USAGE
 if TYPE_CHECKING:
     from collections.abc import Callable
 
+    from svir_proxy.conform.upstream import Answer
     from tests.clients.job import Task
-    from tests.support.upstream import Answer
 
 
 @dataclass(frozen=True, slots=True)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from typing import TYPE_CHECKING, Any, Final
 
-from tests.support.upstream import Answer
+from svir_proxy.conform.upstream import Answer
 
 if TYPE_CHECKING:
     from collections.abc import Mapping

@@ -25,8 +25,8 @@ from tests.faults.wire import CHUNKED, DOCUMENT, DONE, EVENTS, FINISH, GOOD, JSO
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
+    from svir_proxy.conform.judge import Seen
     from tests.faults.rig import Rig
-    from tests.support.judge import Seen
 
 _WHOLE: Final = Sees()
 _FAILED: Final = Sees(0, "upstream_failed")

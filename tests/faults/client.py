@@ -6,9 +6,9 @@ import asyncio
 import re
 from typing import TYPE_CHECKING, Any, Final, Self
 
+from svir_proxy.conform.judge import Seen
 from tests.faults.wire import dumps
 from tests.server.transport.raw_server import soon
-from tests.support.judge import Seen
 
 if TYPE_CHECKING:
     from tests.faults.upstream import Exchange

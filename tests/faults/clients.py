@@ -15,7 +15,7 @@ import struct
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Final, Protocol, Self
 
-from tests.dialect import check_dialect
+from svir_proxy.conform import dialect
 from tests.faults.client import Client
 from tests.faults.judge import Sees, judge
 from tests.faults.kernel import has_read
@@ -25,8 +25,8 @@ from tests.server.transport.raw_server import soon, until
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
+    from svir_proxy.conform.judge import Seen
     from tests.faults.upstream import Exchange
-    from tests.support.judge import Seen
 
 _ERRORS: Final[dict[str, tuple[int, str, str | None]]] = {
     "invalid_request": (400, "invalid_request_error", None),
@@ -214,7 +214,7 @@ class Hear:
 def error_problems(seen: Seen, kind: str, says: str = "") -> Iterator[str]:
     """What is wrong with an answer that must be the error *kind*."""
     status, *told = _ERRORS[kind]
-    if seen.status != status or (wrong := check_dialect.check_error(seen.body)):
+    if seen.status != status or (wrong := dialect.check_error(seen.body)):
         yield (
             f"status {seen.status}, not {status}: {seen.body[:300]!r}"
             if seen.status != status

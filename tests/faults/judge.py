@@ -7,14 +7,14 @@ import re
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
-from tests.dialect import check_dialect
+from svir_proxy.conform import dialect
+from svir_proxy.conform.judge import UPSTREAM_KEY
 from tests.faults.wire import WORDS
-from tests.support.judge import UPSTREAM_KEY
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from tests.support.judge import Seen
+    from svir_proxy.conform.judge import Seen
 
 _ERRORS: Final[dict[str, tuple[int, str, str | None]]] = {
     "invalid_request": (400, "invalid_request_error", None),
@@ -59,14 +59,14 @@ def judge(expected: Sees, seen: Seen, *, streamed: bool) -> list[str]:
     if begun:
         if seen.headers.get("content-type") != "text/event-stream; charset=utf-8":
             problems.append(f"content-type {seen.headers.get('content-type')!r}")
-        problems += check_dialect.check_stream(seen.body, include_usage=True, usage_optional=True)
-        said = check_dialect.summarize(seen.body)
+        problems += dialect.check_stream(seen.body, include_usage=True, usage_optional=True)
+        said = dialect.summarize(seen.body)
     elif expected.error is None:
-        problems += check_dialect.check_completion(seen.body)
-        said = check_dialect.summarize_completion(seen.body)
+        problems += dialect.check_completion(seen.body)
+        said = dialect.summarize_completion(seen.body)
     else:
-        problems += check_dialect.check_error(seen.body)
-        said = check_dialect.summarize_completion(seen.body)
+        problems += dialect.check_error(seen.body)
+        said = dialect.summarize_completion(seen.body)
     words = "".join(WORDS[: expected.words]) if begun or expected.error is None else ""
     if said["content"] != words:
         problems.append(f"content {said['content']!r}, not {words!r}")

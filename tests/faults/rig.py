@@ -11,11 +11,11 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 from urllib.parse import urlsplit
 
+from svir_proxy.conform.judge import UPSTREAM_KEY, Seen
 from tests.faults.client import Client
 from tests.faults.upstream import Deaf, End, Exchange, Gone, HalfClose, Head, Reset, Send, Step, Taken, Upstream
 from tests.faults.wire import GOOD, error
 from tests.server.transport.raw_server import until
-from tests.support.judge import UPSTREAM_KEY, Seen
 from tests.support.proxy import running_proxy
 
 if TYPE_CHECKING:

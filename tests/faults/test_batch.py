@@ -7,10 +7,10 @@ import random
 
 import pytest
 
+from svir_proxy.conform.judge import Seen
 from tests.faults.batch import must_see, plan, run, wire
 from tests.faults.judge import Sees, judge
 from tests.faults.wire import DOCUMENT, EVENTS, STREAM, dumps
-from tests.support.judge import Seen
 
 
 async def test_a_batch() -> None:

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import pytest
 
+from svir_proxy.conform.judge import Seen
 from tests.faults.client_batch import names, plan, run
 from tests.faults.clients import Hear
-from tests.support.judge import Seen
 
 
 async def test_a_batch() -> None:

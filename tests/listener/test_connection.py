@@ -10,8 +10,8 @@ from typing import Any, Final
 import pytest
 from uvicorn.server import ServerState
 
+from svir_proxy.conform import dialect
 from svir_proxy.listener import ClientLimits
-from tests.dialect import check_dialect
 from tests.listener.support import CHUNKED, GET, KIB, LIMITS, POST, Client, leave_out, read_and_answer, refuse, stream
 
 # name: (what it begins with, what comes over and over)
@@ -73,7 +73,7 @@ async def check_refusal(client: Client, status: int = 400) -> None:
     assert head.startswith(b"HTTP/1.1 %d " % status)
     assert b"\r\nx-request-id: " in head
     assert b"\r\nconnection: close" in head
-    assert check_dialect.check_error(body) == []
+    assert dialect.check_error(body) == []
     assert client.wire.half_closed, "a socket that is closed while the client sends is reset, and the answer lost"
     assert not client.wire.closed
     assert not client.wire.resting
@@ -262,7 +262,7 @@ async def test_what_follows_a_head_request_is_told_why_it_is_none() -> None:
     client = Client(read_and_answer)
     await client.send(GET.replace(b"GET", b"HEAD") + b"\x00")
     _, _, refusal = client.said.partition(b"\r\n\r\n")
-    assert check_dialect.check_error(refusal.partition(b"\r\n\r\n")[2]) == []
+    assert dialect.check_error(refusal.partition(b"\r\n\r\n")[2]) == []
 
 
 @pytest.mark.parametrize("broken", [CHUNKED + b"zz\r\n", b"\x00\r\n\r\n", CHUNKED], ids=["chunk", "no HTTP", "late"])

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 import httpx
 
-from tests.dialect import check_dialect
+from svir_proxy.conform import dialect
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -95,6 +95,6 @@ def check_wire(client: openai.OpenAI, script: str, *, streamed: bool) -> None:
     )
     assert response.status_code == 200
     if streamed:
-        assert check_dialect.check_stream(response.content, True) == []
+        assert dialect.check_stream(response.content, True) == []
     else:
-        assert check_dialect.check_completion(response.content) == []
+        assert dialect.check_completion(response.content) == []

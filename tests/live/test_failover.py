@@ -14,9 +14,9 @@ import pytest
 import yaml
 
 from svir_proxy.client_request import ClientRequest
+from svir_proxy.conform.dialect import check_completion, check_stream
 from svir_proxy.server.routing import conversation, in_order
 from svir_proxy.settings import Backend
-from tests.dialect.check_dialect import check_completion, check_stream
 from tests.live.conftest import UPSTREAM_KEY
 from tests.live.processes import PATIENCE, llama_server, proxy_server
 from tests.live.test_disconnect import Slots

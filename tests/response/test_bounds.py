@@ -25,9 +25,9 @@ from tests.support.work import peak, work
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator
 
+    from svir_proxy.conform.cases import Case
     from svir_proxy.profiles.schema import Profile
     from svir_proxy.response.events import Event
-    from tests.support.cases import Case
 
 PIECES: Final = 500
 LIMIT: Final = 1 << 14

@@ -9,16 +9,16 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from svir_proxy.client_request import ClientRequest
+from svir_proxy.conform import dialect
+from svir_proxy.conform.cases import load_cases
 from svir_proxy.profiles.loader import load_profile
 from svir_proxy.response.upstream_error import ErrorReader
-from tests.dialect import check_dialect
-from tests.support.cases import load_cases
 from tests.support.core import answered_cases, normalize, profile_of, request_of, violations
 from tests.support.mutations import cuts, mutated
 
 if TYPE_CHECKING:
+    from svir_proxy.conform.cases import Case
     from svir_proxy.profiles.schema import ErrorRule
-    from tests.support.cases import Case
 
 CASES = answered_cases()
 BY_KEY = {case.key: case for case in CASES if len(case.body) < 40_000}
@@ -112,7 +112,7 @@ def test_any_error_body_makes_an_envelope(
     status: int, headers: dict[str, str], body: bytes, request_: ClientRequest, rules: list[ErrorRule]
 ) -> None:
     error = ErrorReader(request_, rules).from_response(status, headers, body)
-    assert check_dialect.check_error(error.body()) == []
+    assert dialect.check_error(error.body()) == []
     wait = dict(error.headers()).get(b"retry-after")
     assert (wait is not None) == (error.status in (429, 503))
     assert wait is None or 0 <= int(wait) <= 60

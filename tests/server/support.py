@@ -15,10 +15,10 @@ import httpx
 from starlette.types import ASGIApp, Message, Scope
 
 from svir_proxy.client_request import ClientRequest
+from svir_proxy.conform.judge import UPSTREAM_KEY
 from svir_proxy.server.app import create_app
 from svir_proxy.settings import Settings
 from tests.server.transport.raw_server import RawServer, soon
-from tests.support.judge import UPSTREAM_KEY
 from tests.support.proxy import running_proxy
 
 CHAT: Final = {"model": "m", "messages": [{"role": "user", "content": "hi"}]}

@@ -10,9 +10,9 @@ import httpx
 import pytest
 
 import svir_proxy
+from svir_proxy.conform.dialect import check_error
 from svir_proxy.server.app import create_app
 from svir_proxy.server.chat import Chat
-from tests.dialect.check_dialect import check_error
 from tests.server.support import (
     ANSWER,
     CHAT,

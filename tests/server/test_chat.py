@@ -18,8 +18,9 @@ from typing import Any, Final
 import httpx
 import pytest
 
+from svir_proxy.conform.dialect import check_completion, check_error, check_stream
+from svir_proxy.conform.judge import UPSTREAM_KEY
 from svir_proxy.settings import Settings
-from tests.dialect.check_dialect import check_completion, check_error, check_stream
 from tests.server.conftest import Clock
 from tests.server.support import (
     ANSWER,
@@ -46,7 +47,6 @@ from tests.server.support import (
     whole,
 )
 from tests.server.transport.raw_server import Peer, RawServer, soon, until
-from tests.support.judge import UPSTREAM_KEY
 
 pytestmark = pytest.mark.usefixtures("leaves_nothing")
 

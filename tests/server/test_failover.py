@@ -12,8 +12,8 @@ from typing import Any, Final
 
 import pytest
 
+from svir_proxy.conform.dialect import check_completion, check_error, check_stream
 from svir_proxy.settings import Settings
-from tests.dialect.check_dialect import check_completion, check_error, check_stream
 from tests.server.conftest import Clock
 from tests.server.support import (
     ANSWER,

@@ -14,8 +14,9 @@ from typing import Any, Final
 import httpx
 import pytest
 
+from svir_proxy.conform.dialect import check_error
+from svir_proxy.conform.judge import UPSTREAM_KEY
 from svir_proxy.server.app import create_app
-from tests.dialect.check_dialect import check_error
 from tests.server.support import (
     LAST_PIECE,
     STREAM_HEAD,
@@ -33,7 +34,6 @@ from tests.server.support import (
     whole,
 )
 from tests.server.transport.raw_server import Peer, soon, until
-from tests.support.judge import UPSTREAM_KEY
 
 pytestmark = pytest.mark.usefixtures("leaves_nothing")
 

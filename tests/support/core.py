@@ -6,6 +6,8 @@ from functools import cache
 from typing import TYPE_CHECKING, Final
 
 from svir_proxy.client_request import ClientRequest
+from svir_proxy.conform import dialect
+from svir_proxy.conform.cases import Case, load_cases
 from svir_proxy.errors import ProxyError
 from svir_proxy.profiles.loader import builtin_names, load_profile
 from svir_proxy.response.completion import CompletionFolder
@@ -23,8 +25,6 @@ from svir_proxy.response.events import (
 from svir_proxy.response.json_text import dumps
 from svir_proxy.response.normalizer import Limits, State, StreamNormalizer
 from svir_proxy.response.sse_writer import SSEWriter
-from tests.dialect import check_dialect
-from tests.support.cases import Case, load_cases
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -87,14 +87,14 @@ def violations(request: ClientRequest, events: list[Event]) -> list[str]:
     named = request.tool_choice == "named"
     found = []
     if error is not None:
-        found += check_dialect.check_error(error.body())
+        found += dialect.check_error(error.body())
     if error is None or any(isinstance(event, OUTPUT) for event in events):
         stream = written(request, events)
-        found += check_dialect.check_stream(stream, request.include_usage, named_function=named, usage_optional=True)
+        found += dialect.check_stream(stream, request.include_usage, named_function=named, usage_optional=True)
     if error is None:
         completion = folded(request, events)
-        found += check_dialect.check_completion(completion, named_function=named)
-        found += _differences(check_dialect.summarize(stream), check_dialect.summarize_completion(completion))
+        found += dialect.check_completion(completion, named_function=named)
+        found += _differences(dialect.summarize(stream), dialect.summarize_completion(completion))
     return [line for line in found if AS_THE_MODEL_WROTE_THEM not in line]
 
 

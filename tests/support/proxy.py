@@ -12,10 +12,10 @@ import uvicorn
 from pydantic import ValidationError
 
 from svir_proxy.cli.http_server import config_for
+from svir_proxy.conform.judge import UPSTREAM_KEY, Seen
 from svir_proxy.server.app import create_app
 from svir_proxy.settings import Settings, SettingsError
 from svir_proxy.settings.problems import problems_of
-from tests.support.judge import UPSTREAM_KEY, Seen
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Iterator, Mapping

@@ -5,9 +5,9 @@ from __future__ import annotations
 from contextlib import asynccontextmanager
 from typing import TYPE_CHECKING, Any
 
+from svir_proxy.conform.upstream import Answer, ScriptedUpstream, json_answer
 from tests.faults.wire import DOCUMENT
 from tests.support.proxy import running_proxy, settings_for
-from tests.support.upstream import Answer, ScriptedUpstream, json_answer
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator

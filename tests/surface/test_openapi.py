@@ -12,8 +12,8 @@ import yaml
 from jsonschema import Draft202012Validator
 
 import svir_proxy
+from svir_proxy.conform import dialect
 from svir_proxy.errors import KINDS, ProxyError
-from tests.dialect import check_dialect
 from tests.faults.wire import DOCUMENT
 from tests.surface.served import served
 
@@ -140,7 +140,7 @@ def test_every_error_is_as_described() -> None:
         assert [error.message for error in schema.iter_errors(envelope)] == []
     types = DESCRIPTION["components"]["schemas"]["Error"]["properties"]["error"]["properties"]["type"]["enum"]
     assert set(types) == {kind.type for kind in KINDS.values()}
-    assert check_dialect.check_error(ProxyError("internal_error", "a").body()) == []
+    assert dialect.check_error(ProxyError("internal_error", "a").body()) == []
 
 
 def test_a_wrong_answer_is_found() -> None:

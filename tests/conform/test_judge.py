@@ -6,8 +6,8 @@ import json
 
 import pytest
 
-from tests.support.cases import Case
-from tests.support.judge import UPSTREAM_KEY, Seen, judge
+from svir_proxy.conform.cases import Case
+from svir_proxy.conform.judge import UPSTREAM_KEY, Seen, judge
 
 HEAD = {"id": "c-1", "object": "chat.completion.chunk", "created": 1_790_000_000, "model": "m"}
 STREAM = {"content-type": "text/event-stream; charset=utf-8", "cache-control": "no-cache", "x-accel-buffering": "no"}

@@ -5,8 +5,8 @@ from __future__ import annotations
 import httpx
 import pytest
 
-from tests.support.cases import SPLITS, cut
-from tests.support.upstream import Answer, ScriptedUpstream, json_answer
+from svir_proxy.conform.cases import SPLITS, cut
+from svir_proxy.conform.upstream import Answer, ScriptedUpstream, json_answer
 
 BODY = b"data: {}\n\n" * 20
 

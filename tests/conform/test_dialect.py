@@ -1,4 +1,4 @@
-"""Tests of check_dialect: canonical bodies pass, and every rule fires on a mutation."""
+"""The checker of the dialect: canonical bodies pass, and every rule fires on a mutation."""
 
 from __future__ import annotations
 
@@ -13,9 +13,8 @@ from typing import Any
 import pytest
 from jsonschema import Draft202012Validator
 
-from tests.dialect import check_dialect as oracle
+from svir_proxy.conform import dialect as oracle
 
-HERE = Path(__file__).parent
 HEAD = {
     "id": "chatcmpl-1",
     "object": "chat.completion.chunk",
@@ -905,7 +904,7 @@ def test_command_line(tmp_path: Path, arguments: list[str], body: bytes, status:
     path = tmp_path / "body"
     path.write_bytes(body)
     done = subprocess.run(
-        [sys.executable, str(HERE / "check_dialect.py"), *arguments, str(path)],
+        [sys.executable, "-m", "svir_proxy.conform.dialect", *arguments, str(path)],
         capture_output=True,
         text=True,
         check=False,
