@@ -1,16 +1,13 @@
-"""What each server does with what a request can say, as a page for people, made from the profiles themselves.
-
-``python -m svir_proxy.profiles.table > docs/servers/README.md``
-"""
+"""The page that compares the servers: what each does with what a request can say, in tables."""
 
 from __future__ import annotations
 
-import sys
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Final
 
-from svir_proxy.profiles.loader import builtin_names, load_profile
+from docs.generate.exchanges import of_profile
+from docs.generate.server import known_from
 from svir_proxy.profiles.schema import Profile
 
 
@@ -90,10 +87,16 @@ _WORDS: Final = {
 _UNKNOWN: Final = "?"
 
 _HEAD: Final = """\
+<!-- Made by python -m docs.generate from svir_proxy/profiles; change those. -->
+
 # Servers
 
-Made from the profiles by `python -m svir_proxy.profiles.table`; change those, not this page. Your server is not here?
-[Add it](add-your-server.md).
+Each server has a page: what is odd about it, what the proxy does about that, how to configure it, and what it sends.
+This page compares them. Your server is not here? [Add it](add-your-server.md).
+
+{servers}
+
+## What they do with a request
 
 | word | what the server does with it |
 | --- | --- |
@@ -103,20 +106,24 @@ Made from the profiles by `python -m svir_proxy.profiles.table`; change those, n
 | ? | not observed, or it depends on the model or on the server's flags |
 
 What the proxy makes of the last three is one decision for all servers: it keeps the demand true in another way, leaves
-the field out and says so in `x-svir-rewrites`, or refuses the request with a clear error. Any fact can be set for one
-backend under `overrides`; `svir-proxy explain` shows what a request becomes.
+the field out and says so in [`x-svir-rewrites`](../rewrites.md), or refuses the request with a clear error. Any fact
+can be set for one backend under `overrides`; `svir-proxy explain` shows what a request becomes.
 """
 
 
 def render(profiles: Iterable[Profile]) -> str:
     """The whole page, in Markdown, for *profiles* in their order."""
     listed = list(profiles)
-    blocks = [_HEAD]
+    blocks = [
+        _HEAD.replace(
+            "{servers}",
+            "\n".join(_table(("server", "profile", "known from", "recorded exchanges"), map(_entry, listed))),
+        )
+    ]
     for section in SECTIONS:
         titles = [title for title, _ in section.columns]
-        rows = [[_anchor(profile), *_cells(profile, section)] for profile in listed]
-        blocks.append("\n".join((f"## {section.title}\n", *_table(["server", *titles], rows), "")))
-    blocks += ["\n".join((*_portrait(profile), "")) for profile in listed]
+        rows = [[f"[{profile.name}]({profile.name}.md)", *_cells(profile, section)] for profile in listed]
+        blocks.append("\n".join((f"### {section.title}\n", *_table(["server", *titles], rows), "")))
     return "\n".join(blocks)
 
 
@@ -127,8 +134,9 @@ def _table(titles: Sequence[str], rows: Iterable[Sequence[str]]) -> Iterator[str
         yield f"| {' | '.join(row)} |"
 
 
-def _anchor(profile: Profile) -> str:
-    return f"[{profile.name}](#{profile.name})"
+def _entry(profile: Profile) -> Sequence[str]:
+    page = f"[{profile.server}]({profile.name}.md)"
+    return page, f"`{profile.name}`", known_from(profile), str(len(of_profile(profile.name)) or "")
 
 
 def _cells(profile: Profile, section: Section) -> Iterator[str]:
@@ -143,35 +151,3 @@ def _fact(profile: Profile, path: str) -> str:
         return str(profile.fact(path))
     except KeyError:  # a field that this profile does not list
         return "unknown"
-
-
-def _portrait(profile: Profile) -> Iterator[str]:
-    yield f"## {profile.name}\n"
-    yield f"{profile.server}. {profile.notes}\n"
-    where = f"Ready to use: [`config/backends/{profile.name}.yaml`](../../config/backends/{profile.name}.yaml)."
-    ports = ", ".join(map(str, profile.discovery.ports))
-    yield f"{where} Found by itself on port {ports}." if ports else where
-    yield f"Known from: {'; '.join(map(_source, profile.observed))}.\n"
-    if profile.evidence:
-        yield from _table(
-            ("fact", "is", "seen"),
-            ([f"`{path}`", _value(profile, path), _cell(seen)] for path, seen in profile.evidence.items()),
-        )
-
-
-def _source(observation: object) -> str:
-    source, version, ref = (getattr(observation, name) for name in ("source", "version", "ref"))
-    return " ".join(word for word in (source, version, f"({ref})" if ref else None) if word)
-
-
-def _value(profile: Profile, path: str) -> str:
-    value = profile.fact(path)
-    return _cell(f"`{value}`") if isinstance(value, str | bool | int) else "see the profile"
-
-
-def _cell(text: str) -> str:
-    return text.replace("|", "\\|").replace("\n", " ")
-
-
-if __name__ == "__main__":
-    sys.stdout.write(render(load_profile(name) for name in builtin_names()))
