@@ -10,8 +10,8 @@ from typing import Final
 
 import yaml
 
+from svir_proxy.conform.cases import Case, load_cases
 from svir_proxy.response.upstream_error import ErrorReader
-from tests.support.cases import Case, load_cases
 from tests.support.core import folded, normalize, profile_of, request_of, written
 
 _CHOSEN: Final = Path(__file__).with_name("excerpts.yaml")

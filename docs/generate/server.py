@@ -9,10 +9,10 @@ from typing import Any, Final
 from docs.generate.exchanges import GAP, excerpts, of_profile
 from docs.generate.facts import AREAS, FACTS, OPTIONAL_FIELD, SENT, FactInWords
 from docs.generate.markdown import cell, prose
+from svir_proxy.conform.cases import Case
 from svir_proxy.errors import KINDS, Kind
 from svir_proxy.profiles.loader import load_profile
 from svir_proxy.profiles.schema import ErrorRule, Profile
-from tests.support.cases import Case
 
 ROOT: Final = Path(__file__).parents[2]
 

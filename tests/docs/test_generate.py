@@ -10,9 +10,9 @@ import yaml
 
 from docs.generate import exchanges, server, tables
 from docs.generate.__main__ import FOLDER, pages
+from svir_proxy.conform.cases import load_cases
 from svir_proxy.profiles import Profile, builtin_names, load_profile
 from tests.docs.pages import ROOT, page
-from tests.support.cases import load_cases
 
 MADE: Final = pages()
 
