@@ -29,23 +29,38 @@ class Sender(Protocol):
 
 
 class Outbox:
-    """Those who have something to send at the end of this turn."""
+    """Those who have something to send at the end of this turn.
 
-    __slots__ = ("_waiting",)
+    Nobody waits for company that does not come: where the one before was alone in its turn, the first of a turn sends
+    at once.
+    """
+
+    __slots__ = ("_came", "_is_lonely", "_waiting")
 
     def __init__(self) -> None:
         self._waiting: list[Sender] = []
+        self._came = 0  # in this turn
+        self._is_lonely = True
 
     def put(self, sender: Sender, loop: Loop) -> None:
-        """Have *sender* send at the end of the turn of *loop*, which is the same each time."""
-        if not self._waiting:
+        """Have *sender* send in this turn of *loop*, which is the same each time."""
+        self._came += 1
+        if self._came == 1:
             loop.call_soon(self._flush)
+            if self._is_lonely:
+                _release(sender)
+                return
         self._waiting.append(sender)
 
     def _flush(self) -> None:
+        self._is_lonely, self._came = self._came == 1, 0
         waiting, self._waiting = self._waiting, []
         for sender in waiting:
-            try:
-                sender.release()
-            except Exception:
-                _LOGGER.exception("what was to be sent at the end of the turn was not")
+            _release(sender)
+
+
+def _release(sender: Sender) -> None:
+    try:
+        sender.release()
+    except Exception:
+        _LOGGER.exception("what was to be sent at the end of the turn was not")

@@ -35,8 +35,22 @@ class Sender:
         self._then()
 
 
-def test_all_of_a_turn_in_their_order_and_what_comes_meanwhile_with_the_next() -> None:
-    loop, outbox = Loop(), Outbox()
+@pytest.fixture(name="loop")
+def _loop() -> Loop:
+    return Loop()
+
+
+@pytest.fixture(name="outbox")
+def _outbox(loop: Loop) -> Outbox:
+    """An outbox in which two met in the turn before."""
+    outbox = Outbox()
+    for name in "xy":
+        outbox.put(Sender(name, []), loop)
+    loop.turn()
+    return outbox
+
+
+def test_all_of_a_turn_in_their_order_and_what_comes_meanwhile_with_the_next(loop: Loop, outbox: Outbox) -> None:
     sent: list[str] = []
     late = Sender("late", sent)
     for sender in (Sender("a", sent), Sender("b", sent, lambda: outbox.put(late, loop)), Sender("c", sent)):
@@ -50,8 +64,26 @@ def test_all_of_a_turn_in_their_order_and_what_comes_meanwhile_with_the_next() -
     assert loop.soon == []
 
 
-def test_one_that_fails_keeps_nobody_else_from_sending(caplog: pytest.LogCaptureFixture) -> None:
-    loop, outbox = Loop(), Outbox()
+def test_who_is_alone_turn_after_turn_waits_for_nobody(loop: Loop) -> None:
+    outbox = Outbox()
+    sent: list[str] = []
+    steps = []
+    for names in ("a", "b", "cd", "e", "fg", "h", "i"):
+        for name in names:
+            outbox.put(Sender(name, sent), loop)
+        steps.append("".join(sent))
+        loop.turn()
+        sent.clear()
+    # after a turn of two the first waits once more, in case there are two again
+    assert steps == ["a", "b", "c", "", "f", "", "i"]
+    assert loop.soon == []
+
+
+@pytest.mark.parametrize("alone", [False, True])
+def test_one_that_fails_keeps_nobody_else_from_sending(
+    alone: bool, loop: Loop, outbox: Outbox, caplog: pytest.LogCaptureFixture
+) -> None:
+    outbox = Outbox() if alone else outbox
     sent: list[str] = []
 
     def fail() -> None:

@@ -203,15 +203,17 @@ class ClientConnection(asyncio.Protocol):
 
     def write(self, data: bytes) -> None:
         """Hand bytes to the loop."""
-        self.release()
+        if self._answer:
+            self.release()
         if self._transport is not None:
             self._transport.write(data)
 
     def write_soon(self, data: bytes) -> None:
         """Hand a whole answer to the loop, at the end of its turn."""
-        if not self._answer:
-            self._outbox.put(self, self._loop)
+        is_first = not self._answer
         self._answer += data
+        if is_first:
+            self._outbox.put(self, self._loop)
 
     def release(self) -> None:
         """Hand over what waits for the end of the turn."""

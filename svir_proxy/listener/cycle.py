@@ -165,6 +165,16 @@ class Cycle:
         else:
             raise RuntimeError(f"{message['type']} is no message of an answer")
 
+    def write_piece(self, body: bytes) -> bool:
+        """Write a piece of a stream, without the message and the coroutine that `send` takes.
+
+        False where there is more to it - nothing was sent yet, the client is behind or gone, ... - and `send` must.
+        """
+        if not body or not self._chunked or self._head or self.complete or self._gone or self._channel.is_congested:
+            return False
+        self._channel.write(b"%x\r\n%b\r\n" % (len(body), body))
+        return True
+
     # within
 
     def _begin(self, status: int, headers: Iterable[tuple[bytes, bytes]]) -> None:

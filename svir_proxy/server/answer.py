@@ -208,7 +208,7 @@ class StreamedAnswer:
 
     def _write(self, data: bytes) -> None:
         self._wrote_at = self._loop.time()
-        self._sender.send({"type": "http.response.body", "body": data, "more_body": True})
+        self._sender.write(data)
 
     def _hold(self) -> None:
         if self._source is not None:

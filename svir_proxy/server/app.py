@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import asyncio
 import logging
-import os
 import re
 from collections.abc import Awaitable, Callable
 from typing import Any, Final
@@ -34,6 +33,7 @@ from svir_proxy.server.http import (
     Headers,
     header,
     internal_error,
+    random_id,
     send_error,
     send_json,
     stopped,
@@ -146,8 +146,8 @@ class Proxy:
 
     async def _serve(self, scope: Scope, receive: Receive, send: Send) -> None:
         request_id = header(scope, b"x-request-id")
-        if not _REQUEST_ID.fullmatch(request_id):
-            request_id = os.urandom(16).hex()
+        if not request_id or not _REQUEST_ID.fullmatch(request_id):
+            request_id = random_id()
         headers: Headers = [(b"x-request-id", request_id.encode("ascii"))]
         record = RequestRecord(request_id, scope["method"], scope["path"])
         scope["svir.path"], scope["path"] = scope["path"], _without_prefix(scope["path"])

@@ -75,6 +75,8 @@ class Catalog:
         self._aliases = Aliases((upstream, upstream.backend.models) for upstream in self._in_order)
         self._has_stars = self._aliases.has_stars
         self._exact = {alias: _routes(means) for alias, means in self._aliases.exact.items()}
+        is_alone = len(upstreams) == 1 and not self._has_stars
+        self._takes_any = upstreams[0] if is_alone and upstreams[0].profile.request.model == "any" else None
 
     def known(self, backends: Container[str]) -> Mapping[str, _Listing]:
         """The lists of these *backends*, for a catalog in the place of this one."""
@@ -92,7 +94,7 @@ class Catalog:
         name, unless naming a model makes its server load it: then it has to be in the server's list or among the
         aliases.
         """
-        if (routes := self._exact.get(model)) is not None:
+        if (routes := self.routes_at_hand(model)) is not None:
             return routes
         if self._has_stars and (means := self._aliases.matching(model)):
             return _routes(means)
@@ -117,14 +119,21 @@ class Catalog:
                 return self._listed(model)
         raise self._missing(model)
 
+    def routes_at_hand(self, model: str) -> tuple[Route, ...] | None:
+        """What `routes` says, where no list has to be read for it; None where one may have to be."""
+        if (routes := self._exact.get(model)) is not None:
+            return routes
+        upstream = self._takes_any
+        if upstream is None or not model:
+            return None
+        found = self._listings[upstream.name].ids.get(model)
+        return (Route(upstream, found or model, listed=found is not None),)
+
     async def _alone(self, upstream: Upstream, model: str) -> Route:
         if not model:
             return Route(upstream, model)
         policy = upstream.profile.request.model
         listing = self._listings[upstream.name]
-        if policy == "any":
-            found = listing.ids.get(model)
-            return Route(upstream, found or model, listed=found is not None)
         found = listing.ids.get(model)
         if found is not None and asyncio.get_running_loop().time() >= listing.until:
             self._refresh(upstream)

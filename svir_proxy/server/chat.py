@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import logging
-import os
 import re
 import time
 from collections.abc import Awaitable
@@ -23,7 +22,7 @@ from svir_proxy.server.client_watch import ClientWatch
 from svir_proxy.server.documents import inline_documents
 from svir_proxy.server.exchange import Exchange
 from svir_proxy.server.failover import Failover
-from svir_proxy.server.http import Headers, fields, header, internal_error, read_body, send_body, stopped
+from svir_proxy.server.http import Headers, fields, header, internal_error, random_id, read_body, send_body, stopped
 from svir_proxy.server.learned import Learned
 from svir_proxy.server.remote_images import ImageFetcher, inline_images
 from svir_proxy.server.request_record import RequestRecord
@@ -70,11 +69,11 @@ class Chat:
         """Answer one request; *headers* go with the answer, whatever it is."""
         check_media_type(scope)
         raw = await read_body(scope, receive, self._max_request_bytes)
-        request = ClientRequest.from_json(raw, id=os.urandom(12).hex(), received=int(time.time()))
+        request = ClientRequest.from_json(raw, id=random_id(), received=int(time.time()))
         del raw
         record.model, record.stream = request.model, request.stream
         with ClientWatch(scope, receive) as client:
-            routes = await self._catalog.routes(request.model)
+            routes = self._catalog.routes_at_hand(request.model) or await self._catalog.routes(request.model)
             answer = self._stream if request.stream else self._whole
             if len(routes) > 1:
                 await answer(self._failover(request, routes, headers, record), client, send, headers, record)

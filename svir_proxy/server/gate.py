@@ -9,11 +9,13 @@ from typing import Final
 from starlette.types import Scope
 
 from svir_proxy.errors import ProxyError
-from svir_proxy.server.http import header
+from svir_proxy.server.http import fields, header
 from svir_proxy.settings import Settings
 
 OPEN_PATHS: Final = frozenset({"/healthz", "/readyz"})
 """What a probe asks, under whatever name it has for the proxy; the answers hold nothing that is secret."""
+_MAX_SEEN: Final = 16
+"""Values of Host that are remembered: a name has as many as there are ports and ways to write it."""
 
 
 class Gate:
@@ -22,6 +24,7 @@ class Gate:
     def __init__(self, settings: Settings) -> None:
         self._keys = settings.auth.hashed()
         self._hosts = settings.server.accepted_hosts
+        self._seen: set[bytes] = set()  # values of Host that were looked at and are fine
 
     def enter(self, scope: Scope) -> str | None:
         """The name of the key that was shown; None where the proxy is open."""
@@ -34,7 +37,7 @@ class Gate:
 
     def _check_host(self, scope: Scope) -> None:
         """Refuse names that only a web page would use for this machine (DNS rebinding)."""
-        if self._hosts is None:
+        if self._hosts is None or fields(scope).get(b"host") in self._seen:
             return
         host = header(scope, b"host").lower()
         name = host if host.endswith("]") else host.rpartition(":")[0] or host
@@ -43,6 +46,8 @@ class Gate:
                 "forbidden_host",
                 f"The Host {name!r} is not a name of this proxy; list it under server.allowed_hosts to allow it.",
             )
+        if len(self._seen) < _MAX_SEEN:
+            self._seen.add(fields(scope)[b"host"])
 
     def _check_key(self, scope: Scope) -> str:
         shown = _shown_keys(scope)

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from typing import Any
+from random import getrandbits
+from typing import Any, Final
 
 from starlette.types import Message, Receive, Scope, Send
 
@@ -11,10 +12,16 @@ from svir_proxy.errors import ProxyError
 from svir_proxy.response.json_text import dumps
 
 Headers = list[tuple[bytes, bytes]]
+_DIGITS: Final = 32
 
 
 class ClientGone(Exception):  # noqa: N818 - what happened, not a fault
     """The client closed the connection; there is nobody to answer."""
+
+
+def random_id() -> str:
+    """32 hex digits for a request or an answer: as good as unique, and no secret, so that no system call is needed."""
+    return f"{getrandbits(4 * _DIGITS):0{_DIGITS}x}"
 
 
 def header(scope: Scope, name: bytes) -> str:

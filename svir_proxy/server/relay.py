@@ -135,7 +135,7 @@ class Relay:
             self.held.clear()
         self._begin()
         self._tail = (self._tail + data[-4:])[-4:]
-        self._sender.send({"type": "http.response.body", "body": data, "more_body": True})
+        self._sender.write(data)
 
     def _begin(self) -> None:
         if not self.begun:

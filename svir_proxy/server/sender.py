@@ -4,6 +4,8 @@ The ``send`` of an ASGI server is a coroutine that usually never waits; driven b
 a task costs a switch of the loop. When it does wait - the client is slower than the model - a task finishes it, and
 what comes meanwhile is queued; the owner is told to hold the upstream back, so the queue stays as short as one read. A
 server whose ``send`` is no plain coroutine gets such a task for every message.
+
+The proxy's own listener takes the pieces of a stream without any of that, as long as the client keeps up.
 """
 
 from __future__ import annotations
@@ -25,10 +27,12 @@ class Sender:
     *on_blocked* and *on_free* are called when the client falls behind and when it has caught up.
     """
 
-    __slots__ = ("_broken", "_loop", "_on_blocked", "_on_free", "_pump", "_queue", "_send")
+    __slots__ = ("_broken", "_loop", "_on_blocked", "_on_free", "_pump", "_queue", "_send", "_write_piece")
 
     def __init__(self, send: Send, on_blocked: Callable[[], None], on_free: Callable[[], None]) -> None:
         self._send = send
+        # Found on `send` itself, so that whatever stands between the application and the listener is not passed over.
+        self._write_piece: Callable[[bytes], bool] = getattr(getattr(send, "__self__", None), "write_piece", _never)
         self._loop = asyncio.get_running_loop()
         self._on_blocked = on_blocked
         self._on_free = on_free
@@ -40,6 +44,11 @@ class Sender:
     def is_blocked(self) -> bool:
         """Whether the client has yet to take what was sent."""
         return self._pump is not None
+
+    def write(self, body: bytes) -> None:
+        """Send a piece of the body, which is not the last."""
+        if self._pump is not None or self._broken is not None or not self._write_piece(body):
+            self.send({"type": "http.response.body", "body": body, "more_body": True})
 
     def send(self, message: Message) -> None:
         """Send *message* now, or after those that wait. After a fault of the server nothing is sent any more."""
@@ -91,6 +100,10 @@ class Sender:
         finally:
             self._pump = None
         self._on_free()
+
+
+def _never(_body: bytes) -> bool:
+    return False
 
 
 async def _awaited(sending: Any) -> None:

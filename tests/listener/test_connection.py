@@ -629,6 +629,7 @@ async def test_an_answer_that_waits_for_the_end_of_the_turn_is_not_lost_when_the
         clients[0].connection.shutdown()
 
     clients.append(Client(app))
+    clients[0].connection._outbox._is_lonely = False  # as where there are others
     await clients[0].send(GET)
     assert clients[0].said.endswith(b"\r\n\r\n0")
     assert clients[0].wire.closed

@@ -110,3 +110,67 @@ async def test_a_client_is_looked_after_though_its_body_filled_the_buffer() -> N
     for task in client.state.tasks:
         task.cancel()
     await client.settle()
+
+
+# What was sent before a piece, and whether the piece can be written without a message.
+PIECES: Final[dict[str, tuple[list[dict[str, Any]], bytes, bool]]] = {
+    "nothing": ([], b"x", False),
+    "the head alone": ([{"type": "http.response.start", "status": 200, "headers": []}], b"x", False),
+    "a piece": (
+        [
+            {"type": "http.response.start", "status": 200, "headers": []},
+            {"type": "http.response.body", "body": b"first", "more_body": True},
+        ],
+        b"x",
+        True,
+    ),
+    "a piece, and now nothing": (
+        [
+            {"type": "http.response.start", "status": 200, "headers": []},
+            {"type": "http.response.body", "body": b"first", "more_body": True},
+        ],
+        b"",  # as a chunk it would be the last
+        False,
+    ),
+    "of a known length": (
+        [
+            {"type": "http.response.start", "status": 200, "headers": [(b"content-length", b"9")]},
+            {"type": "http.response.body", "body": b"first", "more_body": True},
+        ],
+        b"x",
+        False,
+    ),
+    "all": (
+        [
+            {"type": "http.response.start", "status": 200, "headers": []},
+            {"type": "http.response.body", "body": b"first", "more_body": False},
+        ],
+        b"x",
+        False,
+    ),
+}
+
+
+@pytest.mark.parametrize("sent", PIECES)
+@pytest.mark.parametrize("state", ["", "behind", "gone"])
+async def test_pieces_can_be_written_without_messages_where_nothing_else_is_to_be_done(sent: str, state: str) -> None:
+    messages, piece, expected = PIECES[sent]
+    written: list[bool] = []
+
+    async def app(scope: Any, receive: Any, send: Any) -> None:
+        for message in messages:
+            await send(message)
+        if state == "behind":
+            client.connection.pause_writing()
+        elif state == "gone":
+            client.lose()
+        written.append(send.__self__.write_piece(piece))
+        leave_out.set()
+        await asyncio.sleep(0)
+
+    leave_out = asyncio.Event()
+    client = Client(app)
+    await client.send(GET)
+    await leave_out.wait()
+    assert written == [expected and not state]
+    assert client.said.endswith(b"5\r\nfirst\r\n1\r\nx\r\n") is (expected and not state)

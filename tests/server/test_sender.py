@@ -169,3 +169,57 @@ async def test_a_client_that_left_gets_nothing_more(started, plain) -> None:
     await until(lambda: asyncio.all_tasks() == {asyncio.current_task()})
     assert server.taken == []
     gc.collect()  # a coroutine that was never awaited would warn, which fails the test
+
+
+class Listener(Server):
+    """A server that also takes pieces without a message, while it likes."""
+
+    def __init__(self, likes: bool) -> None:
+        super().__init__()
+        self.likes = likes
+
+    async def send(self, message: Message) -> None:
+        await super().send({"number": message["body"]} if "body" in message else message)
+
+    def write_piece(self, body: bytes) -> bool:
+        if self.likes:
+            self.taken.append((body,))
+        return self.likes
+
+
+@pytest.mark.parametrize("likes", [True, False])
+async def test_pieces_take_the_short_way_where_there_is_one_and_keep_their_order(likes: bool) -> None:
+    server = Listener(likes)
+    sender = server.sender()
+    sender.write(b"a")
+    gate = server.shut(1)
+    sender.send(message(1))
+    sender.write(b"b")  # the message before it is on its way
+    assert server.taken == [(b"a",) if likes else b"a"]
+    gate.set_result(None)
+    await soon(sender.drained())
+    sender.write(b"c")
+    assert server.taken == [(b"a",) if likes else b"a", 1, b"b", (b"c",) if likes else b"c"]
+
+
+async def test_whatever_stands_in_front_of_the_listener_gets_every_piece() -> None:
+    server = Listener(likes=True)
+
+    async def between(message: Message) -> None:
+        await server.send(message)
+
+    server.sender(between).write(b"a")
+    assert server.taken == [b"a"]
+
+
+async def test_nothing_is_written_after_a_fault_of_the_server() -> None:
+    server = Listener(likes=True)
+
+    async def fail(message: Message) -> None:
+        raise OSError
+
+    sender = server.sender(fail)
+    sender.send(message(0))
+    sender._write_piece = server.write_piece
+    sender.write(b"a")
+    assert server.taken == []

@@ -156,8 +156,11 @@ class UpstreamBody(httpx.AsyncByteStream):
             self._buffered += len(data)
             self._regulate()
             self._wake()
-        else:
-            self._push(sink, data)
+            return
+        try:
+            sink.data_received(data)
+        except Exception as exc:  # noqa: BLE001 - the loop must survive whatever a sink raises
+            self._sink_failed(sink, exc)
 
     def end(self, error: Exception | None) -> None:
         """No more will come; the connection is no longer this body's."""
@@ -174,7 +177,10 @@ class UpstreamBody(httpx.AsyncByteStream):
         try:
             while (sink := self._sink) is not None and not self._paused:
                 if self._buffer:
-                    self._push(sink, self._take())
+                    try:
+                        sink.data_received(self._take())
+                    except Exception as exc:  # noqa: BLE001 - the loop must survive whatever a sink raises
+                        self._sink_failed(sink, exc)
                 elif self._ended:
                     self._sink = None
                     try:
@@ -187,16 +193,13 @@ class UpstreamBody(httpx.AsyncByteStream):
             self._delivering = False
         self._regulate()
 
-    def _push(self, sink: BodySink, data: bytes) -> None:
-        try:
-            sink.data_received(data)
-        except Exception as exc:  # noqa: BLE001 - the loop must survive whatever a sink raises
-            self._report(exc)
-            listening = self._sink is sink
-            self.close()
-            if listening:  # who waits for the end must not wait for ever; a second fault adds nothing
-                with contextlib.suppress(Exception):
-                    sink.body_ended(exc)
+    def _sink_failed(self, sink: BodySink, exc: Exception) -> None:
+        self._report(exc)
+        listening = self._sink is sink
+        self.close()
+        if listening:  # who waits for the end must not wait for ever; a second fault adds nothing
+            with contextlib.suppress(Exception):
+                sink.body_ended(exc)
 
     def _report(self, exc: Exception) -> None:
         asyncio.get_running_loop().call_exception_handler(

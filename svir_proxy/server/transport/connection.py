@@ -228,7 +228,7 @@ class Connection(asyncio.Protocol):
             self._wake()
         if data:
             body.feed(data)
-        if parser.done and body is self._body:
+        if (parser.complete or parser.error is not None) and body is self._body:
             self._finish(body, parser.error)
 
     def eof_received(self) -> None:

@@ -144,6 +144,7 @@ async def test_what_comes_before_the_request_has_left_is_no_answer_to_it(
     """A server's second answer to one client would be another client's first."""
     (peer,) = await idle_peers(1, server, call)
     (connection,) = transport._pool._connections
+    transport._pool.outbox._is_lonely = False  # as where there are others
     answer = asyncio.ensure_future(transport.handle_async_request(httpx.Request("POST", server.url(), content=b"{}")))
     await asyncio.sleep(0)
     assert connection._outgoing
