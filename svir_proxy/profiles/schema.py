@@ -214,6 +214,8 @@ class Profile(_Part):
     extends: str | None = None
     server: str
     """The server's name as people write it."""
+    provider: str | None = None
+    """What OpenTelemetry's conventions call it (``gen_ai.provider.name``); null: what the profile is called."""
     notes: str = ""
     """What a person should know before using this server."""
     observed: list[Observation] = Field(min_length=1)

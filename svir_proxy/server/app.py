@@ -10,7 +10,7 @@ import asyncio
 import logging
 import re
 from collections.abc import Awaitable, Callable
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final
 
 import httpx
 from starlette.datastructures import QueryParams
@@ -47,6 +47,9 @@ from svir_proxy.server.request_record import RequestRecord
 from svir_proxy.server.upstream import Upstream
 from svir_proxy.settings import Settings, unchanged
 
+if TYPE_CHECKING:
+    from svir_proxy.server.tracing.tracing import Tracing
+
 _Json = tuple[int, Any]
 """Status and body."""
 
@@ -77,6 +80,8 @@ class Proxy:
     learned: Learned
     calls: CallMemory
     breakers: Breakers
+    tracing: Tracing | None
+    """Where the spans of requests go; None: they are not traced."""
     live: set[RequestRecord]
     """The requests that are being answered."""
 
@@ -125,6 +130,7 @@ class Proxy:
             redirect_slashes=False,
             default=_not_found,
         )
+        self.tracing = _tracing(settings, before)
 
     def retire(self, on_idle: Callable[[], None]) -> None:
         """No request is new from now on: call *on_idle* once the last is over, at once where none runs."""
@@ -143,6 +149,8 @@ class Proxy:
         await self._images.close()
         for upstream in self._upstreams:
             await upstream.close()
+        if self.tracing is not None:
+            await self.tracing.give_back()
 
     async def _serve(self, scope: Scope, receive: Receive, send: Send) -> None:
         request_id = header(scope, b"x-request-id")
@@ -151,6 +159,8 @@ class Proxy:
         headers: Headers = [(b"x-request-id", request_id.encode("ascii"))]
         record = RequestRecord(request_id, scope["method"], scope["path"])
         scope["svir.path"], scope["path"] = scope["path"], _without_prefix(scope["path"])
+        if self.tracing is not None:
+            record.trace = self.tracing.begin(scope, request_id)
         if scope["method"] == "HEAD":
             send = without_body(send)
         self.live.add(record)
@@ -175,6 +185,8 @@ class Proxy:
         finally:
             write_line(record)
             self.live.discard(record)
+            if record.trace is not None:
+                record.trace.end(record)
             if self._on_idle is not None and not self.live:
                 self._on_idle()
 
@@ -247,6 +259,17 @@ def _without_prefix(path: str) -> str:
     if path == _USUAL_PATH:
         return _CHAT_PATH
     return f"/{_PREFIX.sub('', path, count=1).rstrip('/')}"
+
+
+def _tracing(settings: Settings, before: Proxy | None) -> Tracing | None:
+    """What traces requests by *settings*: where they are as *before*, the same."""
+    if not settings.tracing.is_on:
+        return None
+    if before is not None and before.tracing is not None and settings.tracing == before.settings.tracing:
+        return before.tracing.share()
+    from svir_proxy.server.tracing.tracing import Tracing  # noqa: PLC0415 only who traces loads OpenTelemetry
+
+    return Tracing(settings.tracing)
 
 
 def _wrong_method(scope: Scope, headers: Headers, *allowed: str) -> ProxyError:

@@ -83,7 +83,7 @@ class Chat:
             headers.append(route.upstream.header)
             if request.part_kinds:
                 request = await self._inlined(request, route.upstream)
-            exchange = Exchange(request, route, self._learned, self._calls)
+            exchange = self._exchange(request, route, record)
             if (places := route.upstream.places) is None:
                 await answer(exchange, client, send, headers, record)
             else:
@@ -98,6 +98,11 @@ class Chat:
         key = conversation(request) if routing.keep_conversations else None
         before = tuple(headers)
 
+        async def exchange(request: ClientRequest, route: Route) -> Exchange:
+            if request.part_kinds:
+                request = await self._inlined(request, route.upstream)
+            return self._exchange(request, route, record)
+
         def tell(upstream: Upstream) -> None:
             record.backend = upstream.name
             headers[:] = (*before, upstream.header)
@@ -105,17 +110,17 @@ class Chat:
         return Failover(
             request,
             in_order(routes, lambda route: route.upstream.backend, key),
-            exchange=self._exchange,
+            exchange=exchange,
             on_asked=tell,
             breakers=self._breakers,
             is_away=self._catalog.is_away,
             seconds=routing.failover_seconds,
         )
 
-    async def _exchange(self, request: ClientRequest, route: Route) -> Exchange:
-        if request.part_kinds:
-            request = await self._inlined(request, route.upstream)
-        return Exchange(request, route, self._learned, self._calls)
+    def _exchange(self, request: ClientRequest, route: Route, record: RequestRecord) -> Exchange:
+        if record.trace is None:
+            return Exchange(request, route, self._learned, self._calls)
+        return record.trace.exchange(request, route, self._learned, self._calls)
 
     async def _inlined(self, request: ClientRequest, upstream: Upstream) -> ClientRequest:
         """*request* with what *upstream* does not fetch or read put in its place."""

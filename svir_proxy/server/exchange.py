@@ -7,6 +7,7 @@ taught; and one whose answer was held because the server does not see to a deman
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Mapping
 from dataclasses import replace
 from typing import Final
 
@@ -44,6 +45,7 @@ class Exchange:
         self._profile = learned.apply(route.upstream.profile, route.upstream.name, route.model)
         self._rewritten = rewrite_request(self.request, self._profile, route.model)
         self._retries: tuple[str, ...] = ()
+        self._more: Mapping[str, str] | None = None  # headers that go along
         self.asked = "" if route.listed else route.model
         """The model asked for, where no list has it and any may answer."""
 
@@ -162,7 +164,7 @@ class Exchange:
         interruption = Interruption()
         watch.tell(interruption.make)
         try:
-            return await self._upstream.chat(body, self._route.model, self.request.blobs)
+            return await self._upstream.chat(body, self._route.model, self.request.blobs, self._more)
         except asyncio.CancelledError:
             if interruption.is_all():
                 raise watch.error() from None

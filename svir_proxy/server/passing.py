@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable
+from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import replace
 from typing import Final, NamedTuple
 
@@ -110,6 +110,7 @@ class Passing:
     def __init__(self, request: Passed, route: Route) -> None:
         self._request = request
         self._route = route
+        self._more: Mapping[str, str] | None = None  # headers that go along
         self.notes = ("model=alias",) if request.upload.put(route.model) else ()
         """What was changed in the request."""
 
@@ -123,8 +124,8 @@ class Passing:
 
     async def _ask(self) -> Success:
         """The server's answer, whose head has come. Raises ProxyError where it is none that can be passed on."""
-        (path, headers, upload), upstream = self._request, self._route.upstream
-        response = await upstream.pass_on(path, self._route.model, upload.content, upload.length, headers)
+        (path, _, upload), upstream = self._request, self._route.upstream
+        response = await self._respond()
         errors = upstream.error_reader(ClientRequest.without_chat(upload.model))
         if not 200 <= response.status < 300:
             raise _reworded(await upstream.read_error(response, errors), response.status, path)
@@ -133,6 +134,11 @@ class Passing:
         except ProxyError:
             response.body.close()
             raise
+
+    def _respond(self) -> Awaitable[UpstreamResponse]:
+        path, headers, upload = self._request
+        model = self._route.model
+        return self._route.upstream.pass_on(path, model, upload.content, upload.length, headers, more=self._more)
 
 
 class Success:

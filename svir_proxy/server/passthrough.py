@@ -68,17 +68,18 @@ class PassThrough:
         with ClientWatch(scope if upload.is_whole else {}, upload.after) as client:
             routes = await self._catalog.routes(upload.model)
             if len(routes) > 1:
-                passing = self._failover(request, _in_order(routes, scope, record), headers, record)
-                await self._answer(passing, client, send, headers, record)
+                failover = self._failover(request, _in_order(routes, scope, record), headers, record)
+                await self._answer(failover, client, send, headers, record)
                 return
             upstream = routes[0].upstream
             record.backend = upstream.name
             headers.append(upstream.header)
+            passing = _passing(request, routes[0], record)
             if (places := upstream.places) is None:
-                await self._answer(Passing(request, routes[0]), client, send, headers, record)
+                await self._answer(passing, client, send, headers, record)
             else:
                 async with places:
-                    await self._answer(Passing(request, routes[0]), client, send, headers, record)
+                    await self._answer(passing, client, send, headers, record)
 
     def _field(self, scope: Scope) -> ModelField:
         """What finds the model in the request's body."""
@@ -119,7 +120,7 @@ class PassThrough:
             headers[:] = (*before, upstream.header)
 
         async def passing(request: Passed, route: Route) -> Passing:
-            return Passing(request, route)
+            return _passing(request, route, record)
 
         return Failover(
             request,
@@ -160,6 +161,10 @@ class PassThrough:
         if record.error is None or answer.break_off(record.error):
             client.release()
             await answer.end()
+
+
+def _passing(request: Passed, route: Route, record: RequestRecord) -> Passing:
+    return Passing(request, route) if record.trace is None else record.trace.passing(request, route)
 
 
 def _in_order(routes: tuple[Route, ...], scope: Scope, record: RequestRecord) -> list[Route]:

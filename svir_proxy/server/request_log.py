@@ -29,6 +29,8 @@ def write_line(record: RequestRecord) -> None:
         "status": record.status,
         "ms": round((time.perf_counter() - record.began) * 1000, 1),
     }
+    if record.trace is not None and record.trace.trace_id:
+        told["trace_id"] = record.trace.trace_id
     if record.key is not None:
         told["key"] = record.key
     if record.backend:

@@ -4,9 +4,12 @@ from __future__ import annotations
 
 import time
 from dataclasses import dataclass, field
-from typing import Any, Protocol
+from typing import TYPE_CHECKING, Any, Protocol
 
 from svir_proxy.errors import ProxyError
+
+if TYPE_CHECKING:
+    from svir_proxy.server.tracing.request_trace import RequestTrace
 
 
 class Progress(Protocol):
@@ -50,5 +53,7 @@ class RequestRecord:
     """What was changed, in the words of ``x-svir-rewrites``; known at the end."""
     answer: Progress | None = None
     """The answer to a chat request, while it comes and after it."""
+    trace: RequestTrace | None = None
+    """Its spans, where it is traced."""
     began: float = field(default_factory=time.perf_counter)
     """When its head had come (`time.perf_counter`)."""

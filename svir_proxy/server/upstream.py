@@ -7,8 +7,7 @@ import contextlib
 import errno
 import re
 import ssl
-from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
-from functools import partial
+from collections.abc import AsyncIterator, Mapping
 from typing import Final, cast
 from urllib.parse import quote, urlencode
 
@@ -42,6 +41,7 @@ _LIST_SECONDS: Final = 10.0
 _SECRET_LENGTH: Final = 8
 """Characters from which on a part of a header's value is taken for a secret: ``1`` and ``true`` are none."""
 _CHAT: Final = "/chat/completions"
+_PORTS: Final = {"http": 80, "https": 443}
 _MAX_HEADS: Final = 64
 """Heads that are kept: clients have few that differ, but may make up any number."""
 _NO_DESCRIPTOR: Final = frozenset({errno.EMFILE, errno.ENFILE})
@@ -90,6 +90,8 @@ class Upstream:
         self._chat_url = None if "{model}" in endpoint.chat_path else self._url(endpoint.chat_path)
         self._models_url = self._url(endpoint.models_path)
         host = self._models_url.netloc.decode("ascii")
+        self.address = (self._models_url.host, self._models_url.port or _PORTS[self._models_url.scheme])
+        """Host and port of the server."""
         self._own_headers = {"host": host, **headers}
         headers = {"host": host, **_ACCEPT, **headers}
         self._get_headers = httpx.Headers(headers, encoding="latin-1")
@@ -99,36 +101,39 @@ class Upstream:
         self._heads: dict[tuple[object, ...], PostHead] = {}  # of requests that are passed on
 
         # What all but a few requests take. Other transports, and models in the path, are asked by httpx's objects.
-        self._post: Callable[[bytes], Awaitable[UpstreamResponse]] | None = None
+        self._head: PostHead | None = None
         if own is not None and self._chat_url is not None:
-            head = post_head(self._chat_url, self._post_headers)
-            self._post = partial(own.post, head, connect=backend.timeouts.connect)
+            self._head = post_head(self._chat_url, self._post_headers)
 
     def error_reader(self, request: ClientRequest) -> ErrorReader:
         """Reads this backend's errors for *request*."""
         return ErrorReader(request, self.profile.errors, self._secrets)
 
-    async def chat(self, body: Body, model: str, blobs: Blobs | None = None) -> UpstreamResponse:
+    async def chat(
+        self, body: Body, model: str, blobs: Blobs | None = None, more: Mapping[str, str] | None = None
+    ) -> UpstreamResponse:
         """Send a chat request; the response comes with its head, whatever its status. The caller closes its body.
 
-        *blobs* are the payloads that markers in *body* stand for. Only connecting has a limit of time of its own.
-        Raises ProxyError where there is no response.
+        *blobs* are the payloads that markers in *body* stand for, *more* the headers that this request alone has. Only
+        connecting has a limit of time of its own. Raises ProxyError where there is no response.
         """
         try:
             content = dumps(body)
         except ValueError as exc:
             # The proxy cannot, which teaches nothing about the server.
             raise ProxyError("invalid_json", f"The request cannot be passed on: {exc}.") from None
-        if self._post is not None and blobs is None:
+        if (head := self._head) is not None and blobs is None:
+            assert self._own is not None
             try:
-                return await self._post(content)
+                return await self._own.post(head if more is None else head.adding(more), content, self._connect_seconds)
             except httpx.TransportError as exc:
                 raise _in_words(self.name, exc) from exc
         url = self._chat_url or self._url(self._chat_path.replace("{model}", quote(model, safe="")))
+        headers = self._post_headers if more is None else httpx.Headers({**self._post_headers, **more}, "latin-1")
         if blobs is None:
-            return await self._send(httpx.Request("POST", url, headers=self._post_headers, content=content))
+            return await self._send(httpx.Request("POST", url, headers=headers, content=content))
         pieces = blobs.fill(content)
-        request = httpx.Request("POST", url, headers=self._post_headers, content=_streamed(pieces))
+        request = httpx.Request("POST", url, headers=headers, content=_streamed(pieces))
         request.headers["content-length"] = str(sum(map(len, pieces)))
         request.headers.pop("transfer-encoding", None)
         return await self._send(request)
@@ -140,12 +145,15 @@ class Upstream:
         content: bytes | httpx.AsyncByteStream,
         length: int | None,
         given: Mapping[str, str],
+        *,
+        more: Mapping[str, str] | None = None,
     ) -> UpstreamResponse:
         """POST a body as it is to *path*, which stands beside the profile's chat path; else as `chat`.
 
         *length* is that of the *content* in bytes; None: it is sent in chunks. *given* are the client's headers that go
-        along, names in lower case. Raises what reading the content raises, and ProxyError also where the server takes
-        no more of it for ``timeouts.idle`` or does not begin to answer within ``timeouts.first_output`` from its end.
+        along, *more* those that this request alone has, names in lower case. Raises what reading the content raises,
+        and ProxyError also where the server takes no more of it for ``timeouts.idle`` or does not begin to answer
+        within ``timeouts.first_output`` from its end.
         """
         timeouts = self.backend.timeouts
         if self._own is not None and isinstance(content, bytes):
@@ -157,11 +165,16 @@ class Upstream:
                     if len(self._heads) < _MAX_HEADS:
                         self._heads[told] = head
                 return await self._own.post(
-                    head, content, self._connect_seconds, read=timeouts.first_output, write=timeouts.idle
+                    head if more is None else head.adding(more),
+                    content,
+                    self._connect_seconds,
+                    read=timeouts.first_output,
+                    write=timeouts.idle,
                 )
             except httpx.TransportError as exc:
                 raise _in_words(self.name, exc) from exc
         headers = self._passed_headers(given)
+        headers.update(more)
         if length is not None:
             headers["content-length"] = str(length)
         url = self._passed_url(path, model)

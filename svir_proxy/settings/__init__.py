@@ -13,6 +13,7 @@ from svir_proxy.settings.model import (
 )
 from svir_proxy.settings.problems import SettingsError
 from svir_proxy.settings.sources import find_config
+from svir_proxy.settings.tracing import TracingSettings
 
 __all__ = [
     "AuthKey",
@@ -26,6 +27,7 @@ __all__ = [
     "SettingsError",
     "StreamingSettings",
     "Timeouts",
+    "TracingSettings",
     "configuration_files",
     "find_config",
     "load_settings",

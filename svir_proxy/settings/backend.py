@@ -12,13 +12,12 @@ from svir_proxy.profiles import Profile, ProfileError, builtin_names, load_profi
 from svir_proxy.profiles.loader import merge
 from svir_proxy.settings.base_url import normalize_base_url
 from svir_proxy.settings.fields import KeyFile, Name, OptionalKey, PemFile, Seconds, Section
+from svir_proxy.settings.headers import check_headers
 from svir_proxy.settings.problems import Problem, in_words, join, several, suggest, unknown_key
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
-_HEADER_NAME: Final = re.compile(r"[!#$%&'*+.^_`|~0-9A-Za-z-]+")
-_HEADER_VALUE: Final = re.compile(r"[\t -~\x80-\xff]*")
 _MANAGED: Final = frozenset(
     {"host", "connection", "content-length", "content-type", "transfer-encoding", "accept-encoding", "te", "upgrade"}
 )
@@ -108,16 +107,7 @@ class Backend(Section):
     @field_validator("headers")
     @classmethod
     def _headers_can_be_sent(cls, headers: dict[str, SecretStr]) -> dict[str, SecretStr]:
-        problems: list[Problem] = []
-        for name, value in headers.items():
-            if not _HEADER_NAME.fullmatch(name):
-                problems.append((name.encode("unicode_escape").decode(), "is no name of a header"))
-            elif name.lower() in _MANAGED:
-                problems.append((name, "is set by the proxy; leave it out"))
-            elif not _HEADER_VALUE.fullmatch(value.get_secret_value()):
-                problems.append((name, "holds a line break or a character that no header can carry; leave it out"))
-        if problems:
-            raise several(problems)
+        check_headers(headers, _MANAGED)
         return headers
 
     @model_validator(mode="after")

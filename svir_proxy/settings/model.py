@@ -14,6 +14,7 @@ from svir_proxy.settings.auth import AuthSettings
 from svir_proxy.settings.backend import Backend, repeated_names
 from svir_proxy.settings.fields import Bytes, Seconds, Section, leave_out_unset
 from svir_proxy.settings.problems import several
+from svir_proxy.settings.tracing import TracingSettings
 
 _HOST: Final = re.compile(r"[A-Za-z0-9._-]+")
 _ORIGIN: Final = re.compile(r"\*|[a-z][a-z0-9+.-]*://[^/?#\s]+")
@@ -175,6 +176,8 @@ class Settings(BaseSettings):
     """How a stream to the client begins and stays alive."""
     logging: LoggingSettings = LoggingSettings()
     """What is logged."""
+    tracing: TracingSettings = TracingSettings()
+    """OpenTelemetry traces."""
     routing: RoutingSettings = RoutingSettings()
     """What happens where several backends have a model."""
     limits: LimitSettings = LimitSettings()

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import errno
 import gzip
+import json
 import ssl
 from collections.abc import AsyncIterator, Callable, Mapping
 from pathlib import Path
@@ -13,6 +14,7 @@ from typing import Any, Final
 import httpx
 import pytest
 
+from svir_proxy.client_request import ClientRequest
 from svir_proxy.errors import ProxyError
 from svir_proxy.server.pulled_body import PulledBody
 from svir_proxy.server.transport import UpstreamBody
@@ -298,3 +300,39 @@ async def test_certificates(settings: Mapping[str, Any], accepts, tmp_path: Path
         assert caught.value.kind == "upstream_unreachable"
     await soon(made.close())
     await server.stop()
+
+
+@pytest.mark.parametrize("own", [True, False], ids=["over sockets", "another transport"])
+@pytest.mark.parametrize("large", [True, False], ids=["with a photo", "small"])
+async def test_headers_of_one_request_are_of_no_other(own: bool, large: bool) -> None:
+    """Such as its trace context."""
+    more = {"traceparent": "00-1-2-01", "tracestate": "a=b"}
+    url = f"data:image/png;base64,{'A' * 20_000 if large else 'A'}"
+    content = [{"type": "image_url", "image_url": {"url": url}}]
+    raw = json.dumps({"model": "m", "messages": [{"role": "user", "content": content}]}).encode()
+    request = ClientRequest.from_json(raw, id="r", received=1)
+    assert (request.blobs is not None) is large
+    heads: list[dict[str, str]] = []
+    if own:
+        server = RawServer()
+        await server.start()
+        made = Upstream(Backend(name="b", base_url=f"http://127.0.0.1:{server.port}"), LimitSettings())
+        for given in (more, None):
+            asked = asyncio.create_task(made.chat(request.body, "m", request.blobs, given))
+            peer = await server.accept()
+            lines = (
+                (await peer.answer(whole({}, 200, "connection: close"))).split(b"\r\n\r\n")[0].decode().split("\r\n")
+            )
+            heads.append(dict(line.split(": ", 1) for line in lines[1:]))
+            (await soon(asked)).body.close()
+        await made.close()
+        await server.stop()
+    else:
+        network = Network()
+        made = upstream(network)
+        for given in (more, None):
+            (await made.chat(request.body, "m", request.blobs, given)).body.close()
+        heads = [dict(request.headers) for request in network.requests]
+    first, second = heads
+    assert {name: first.pop(name) for name in more} == more
+    assert first == second

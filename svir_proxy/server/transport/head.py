@@ -12,16 +12,16 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 import httpx
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncIterable
+    from collections.abc import AsyncIterable, Mapping
 
 Origin = tuple[bytes, bytes, int]
 """Scheme, host and port."""
 
 _PORTS: Final = {b"http": 80, b"https": 443}
 _TOKEN: Final = rb"[!#$%&'*+\-.^_`|~0-9A-Za-z]++"
-_HEAD: Final = re.compile(
-    _TOKEN + rb" [\x21-\x7e]++ HTTP/1\.1\r\n(?:" + _TOKEN + rb": [\t\x20-\x7e\x80-\xff]*+\r\n)*+\r\n"
-)
+_FIELD: Final = _TOKEN + rb": [\t\x20-\x7e\x80-\xff]*+\r\n"
+_LINES: Final = re.compile(rb"(?:" + _FIELD + rb")*+")
+_HEAD: Final = re.compile(_TOKEN + rb" [\x21-\x7e]++ HTTP/1\.1\r\n(?:" + _FIELD + rb")*+\r\n")
 
 
 class Outgoing(NamedTuple):
@@ -54,6 +54,13 @@ class PostHead(NamedTuple):
         """The request with *content*."""
         length = len(content)
         return Outgoing(self.lines + b"content-length: %d\r\n\r\n" % length, content, length, self.last)
+
+    def adding(self, headers: Mapping[str, str]) -> PostHead:
+        """This head with *headers* of one request alone; raises LocalProtocolError where one of them is none."""
+        lines = "".join(f"{name}: {value}\r\n" for name, value in headers.items()).encode("latin-1", "replace")
+        if _LINES.fullmatch(lines) is None or lines.count(b"\n") != len(headers):
+            raise httpx.LocalProtocolError("a header holds a character HTTP forbids")
+        return self._replace(lines=self.lines + lines)
 
 
 def post_head(url: httpx.URL, headers: httpx.Headers) -> PostHead:

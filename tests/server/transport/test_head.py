@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from svir_proxy.server.transport.head import outgoing
+from svir_proxy.server.transport.head import outgoing, post_head
 
 URL = "http://h:8/v1/x"
 
@@ -156,3 +156,25 @@ def test_any_header_is_refused_or_arrives_as_itself(pairs: list[tuple[bytes, byt
     httptools.HttpRequestParser(server).feed_data(out.head)
     assert server.heads == 1
     assert server.headers == [(name, value.lstrip(b" \t")) for name, value in request.headers.raw]
+
+
+@pytest.mark.parametrize(
+    ("more", "lines"),
+    [
+        ({}, b""),
+        ({"traceparent": "00-1-2-01", "tracestate": "a=b"}, b"traceparent: 00-1-2-01\r\ntracestate: a=b\r\n"),
+        ({"x": "1\r\ny: 2"}, None),
+        ({"x": "1\ny: 2"}, None),
+        ({"x y": "1"}, None),
+        ({"x": "\0"}, None),
+    ],
+)
+def test_a_prepared_head_takes_headers_of_one_request(more: dict[str, str], lines: bytes | None) -> None:
+    head = post_head(httpx.URL("http://h/v1"), httpx.Headers({"a": "b"}))
+    if lines is None:
+        with pytest.raises(httpx.LocalProtocolError, match="a header holds a character"):
+            head.adding(more)
+        return
+    before, after = head.outgoing(b"{}").head, head.adding(more).outgoing(b"{}").head
+    assert after == before.replace(b"content-length", lines + b"content-length")
+    assert head.outgoing(b"{}").head == before
