@@ -13,7 +13,7 @@ from svir_proxy.profiles import builtin_names, load_profile
 from svir_proxy.profiles.schema import Fact, Profile
 
 ELSEWHERE: Final = {
-    "name", "extends", "server", "notes", "observed", "evidence", "discovery.ports", "discovery.signatures", "errors",
+    "name", "extends", "server", "provider", "notes", "observed", "evidence", "discovery.ports", "discovery.signatures", "errors",
 }  # fmt: skip
 """What is no fact about requests and answers, or has a place of its own on the page."""
 

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import re
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -15,6 +17,7 @@ from opentelemetry.semconv.attributes import http_attributes, server_attributes,
 from svir_proxy.profiles import builtin_names, load_profile
 from svir_proxy.server.tracing import conventions
 from svir_proxy.server.tracing.conventions import cut, method_of, of_request, of_usage, operation_of, route_of
+from tests.docs.pages import page
 
 VALUES = st.recursive(
     st.none() | st.booleans() | st.integers() | st.floats() | st.text(), lambda inner: st.lists(inner) | st.dictionaries(st.text(), inner)
@@ -102,3 +105,15 @@ def test_providers_are_called_as_the_conventions_call_them() -> None:
         *("azure", "deepseek", "gemini", "groq", "mistral", "openai", "perplexity", "xai"),
     }
     assert all(provider == name or provider in known for name, provider in called.items())
+
+
+def test_the_page_has_each_attribute() -> None:
+    literal = re.compile(r'"((?:gen_ai|http|url|server|network|user_agent|error|svir)\.[a-z_.]+[a-z])"')
+    sources = Path(conventions.__file__).parent.glob("*.py")
+    used = {name for source in sources for name in literal.findall(source.read_text("utf-8"))}
+    used.remove("svir.path")  # of the scope
+    used |= {f"gen_ai.request.{name}" for name, _ in conventions._NUMBERS.values()}
+    details = {"prompt_tokens_details": {"cached_tokens": 1}, "completion_tokens_details": {"reasoning_tokens": 1}}
+    used |= set(of_usage({"prompt_tokens": 1, "completion_tokens": 1, **details}))
+    rows = page("docs/operations/tracing.md").rows("| attribute |")
+    assert sorted(name for cells in rows for name in re.findall(r"`([^`]+)`", cells[0])) == sorted(used)
