@@ -73,6 +73,22 @@ def _command(name: str, language: str, program: str, folder: Path, cache: Path) 
     return [node, str(file)]
 
 
+async def _output(arguments: list[str], variables: dict[str, str]) -> str:
+    """What a program prints, which ends well and in time."""
+    process = await asyncio.create_subprocess_exec(
+        *arguments, env=variables, stdout=asyncio.subprocess.PIPE, stderr=asyncio.subprocess.PIPE
+    )
+    try:
+        async with asyncio.timeout(PATIENCE):
+            said, complaints = await process.communicate()
+    finally:
+        if process.returncode is None:
+            process.kill()
+            await process.wait()
+    assert process.returncode == 0, said.decode() + complaints.decode()
+    return said.decode()
+
+
 @pytest.mark.parametrize(("name", "language", "number"), [*_programs()])
 async def test_a_program_says_what_the_model_says(
     name: str, language: str, number: int, tmp_path: Path, pytestconfig: pytest.Config
@@ -84,17 +100,7 @@ async def test_a_program_says_what_the_model_says(
     ):
         program = page(name).blocks(language)[number].replace(SHOWN, url)
         arguments = await asyncio.to_thread(_command, name, language, program, tmp_path, cache)
-        process = await asyncio.create_subprocess_exec(
-            *arguments, env=environment(), stdout=asyncio.subprocess.PIPE, stderr=asyncio.subprocess.PIPE
-        )
-        try:
-            async with asyncio.timeout(PATIENCE):
-                said, complaints = await process.communicate()
-        finally:
-            if process.returncode is None:
-                process.kill()
-    text = said.decode()
-    assert process.returncode == 0, text + complaints.decode()
+        text = await _output(arguments, environment())
     assert "<think>" not in text
     if language == "sh":  # the stream as it is
         assert text.endswith("data: [DONE]\n\n")
@@ -157,3 +163,29 @@ def test_a_page_names_a_model_and_says_where_it_is_from(name: str) -> None:
 def test_paths_of_chat_are_left_to_the_client() -> None:
     for name in PAGES:
         assert "/chat/completions" not in page(name).text
+
+
+# ----------------------------------------------------------------- LiteLLM as a gateway in front
+
+
+_ROUTE: Final = """
+import sys, yaml, litellm
+entries = yaml.safe_load(open(sys.argv[1]))["model_list"]
+answer = litellm.Router(model_list=entries).completion(
+    model=entries[0]["model_name"], messages=[{"role": "user", "content": "Hello"}]
+)
+print(answer.choices[0].message.content)
+"""
+
+
+async def test_litellm_takes_the_proxy_as_a_deployment(tmp_path: Path) -> None:
+    if importlib.util.find_spec("litellm") is None:
+        pytest.skip("litellm is not installed: pip install 'svir-proxy[clients]'")
+    async with (
+        ScriptedUpstream({"MODEL": reasoning_tags()}) as upstream,
+        running_proxy(settings_for(upstream.base_url, "lm-studio")) as url,
+    ):
+        config = tmp_path / "config.yaml"
+        config.write_text(page("docs/clients/litellm.md").block("yaml", "model_list").replace(SHOWN, url), "utf-8")
+        said = await _output([sys.executable, "-c", _ROUTE, str(config)], environment() | {"SVIR_KEY": "unused"})
+    assert SAID.strip() in said

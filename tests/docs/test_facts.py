@@ -1,4 +1,4 @@
-"""Every fact of the schema, and every value that it can have, is told in words."""
+"""Every fact of the schema, and every value that it can have, is told in words, and the words are true."""
 
 from __future__ import annotations
 
@@ -9,8 +9,12 @@ import pytest
 from pydantic import BaseModel
 
 from docs.generate.facts import AREAS, FACTS, OPTIONAL_FIELD, SENT
+from svir_proxy.client_request import ClientRequest
+from svir_proxy.errors import ProxyError
 from svir_proxy.profiles import builtin_names, load_profile
 from svir_proxy.profiles.schema import Fact, Profile
+from svir_proxy.request.pipeline import UpstreamRequest, rewrite_request
+from tests.test_fact_matrix import CALL, RESULT, ROWS, TOOLS, USER, ask
 
 ELSEWHERE: Final = {
     "name", "extends", "server", "provider", "notes", "observed", "evidence", "discovery.ports", "discovery.signatures", "errors",
@@ -60,11 +64,52 @@ def test_each_value_is_told(path: str) -> None:
             assert not text.endswith(".")
 
 
+# ----------------------------------------------------------------- the words are true
+
+REQUESTS: Final = {f"request.{row.fact}": row.request for row in ROWS} | {
+    "request.tools": ask(tools=TOOLS),
+    "request.legacy_functions": ask(functions=[TOOLS[0]["function"]], function_call="auto"),
+    "request.missing_content": ask(USER, {"role": "assistant", "tool_calls": [CALL]}, RESULT),
+    "request.stop": ask(stop=["."]),
+    "request.stream_with_tools": ask(tools=TOOLS, stream=True),
+    "request.stream_logprobs": ask(logprobs=True, stream=True),
+    "request.stream_logprobs_with_tools": ask(logprobs=True, stream=True, tools=TOOLS),
+    "request.unknown_fields": ask(top_k=1),
+}
+"""A request that each fact is about; those of the matrix of facts, and those that it has not."""
+
+
+def _becomes(path: str, value: str) -> object:
+    """What becomes of the request that a fact is about: the body, what is told, what is expected; or the refusal."""
+    overrides: dict[str, Any] = {}
+    inner = overrides
+    *folders, name = path.split(".")
+    for folder in folders:
+        inner = inner.setdefault(folder, {})
+    inner[name] = value
+    request = ClientRequest.from_body(REQUESTS[path], id="facts", received=1)
+    try:
+        return rewrite_request(request, load_profile("generic", overrides), "m")
+    except ProxyError as refusal:
+        return refusal.kind
+
+
 @pytest.mark.parametrize("path", [path for path, kind in LEAVES.items() if kind == Fact])
-def test_what_is_kept_is_sent_and_what_is_refused_is_not(path: str) -> None:
-    fact = FACTS[path]
-    assert fact.of("kept").proxy == SENT
-    assert fact.of("rejected").proxy not in ("", SENT)
+def test_each_fact_of_the_four_words_has_a_request(path: str) -> None:
+    assert path in REQUESTS
+
+
+@pytest.mark.parametrize("value", ["ignored", "rejected", "unknown"])
+@pytest.mark.parametrize("path", REQUESTS)
+def test_what_the_proxy_is_said_to_do_is_what_it_does(path: str, value: str) -> None:
+    proxy = FACTS.get(path, OPTIONAL_FIELD).of(value).proxy
+    kept, becomes = _becomes(path, "kept"), _becomes(path, value)
+    assert (proxy == SENT or proxy.startswith(f"{SENT}, and the refusal back")) == (becomes == kept)
+    assert isinstance(becomes, str) == proxy.startswith("refuses")
+    if isinstance(becomes, str):
+        assert f"`{becomes}`" in proxy
+    elif isinstance(becomes, UpstreamRequest):
+        assert ("asks once more" in proxy) == (becomes.expectation is not None)
 
 
 def test_a_field_is_told_by_its_name() -> None:
