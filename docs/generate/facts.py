@@ -11,7 +11,6 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any, Final, NamedTuple, get_args
 
-from docs.generate.markdown import cell
 from svir_proxy.profiles.schema import Fact
 
 
@@ -146,15 +145,15 @@ FACTS: Final[Mapping[str, FactInWords]] = {
     ),
     "request.stream": FactInWords(
         "Asking it",
-        "An answer that nobody waits for",
+        "A stream",
         {
             "always": Told(
-                "ends when the client of a stream leaves; a plain request often runs to its end",
-                "asks for a stream in any case and gathers the answer for a client that wants it whole",
+                "is better here than a plain request",
+                "asks for one in any case and gathers the answer for a client that wants it whole",
             ),
-            "as_client": Told("is the server's own affair", "asks for a stream where the client does"),
+            "as_client": Told("is as good as a plain request", "asks for one where the client does"),
             "never": Told(
-                "cannot be streamed", "asks for the whole answer and makes the stream of it for a client that wants one"
+                "cannot be had", "asks for the whole answer and makes the stream of it for a client that wants one"
             ),
         },
     ),
@@ -337,7 +336,11 @@ FACTS: Final[Mapping[str, FactInWords]] = {
     ),
     "request.refusal_parts": _fact("Messages", "An earlier refusal", "says it as text", unknown="says it as text"),
     "request.empty_arguments": _fact(
-        "Messages", "An earlier call with empty arguments", "says `{}`", unknown="says `{}`"
+        "Messages",
+        "An earlier call with empty arguments",
+        "says `{}`",
+        ignored=Told("is taken, and not read as a call without arguments", "says `{}`"),
+        unknown="says `{}`",
     ),
     "request.reasoning_history": FactInWords(
         "Messages",
@@ -412,7 +415,7 @@ FACTS: Final[Mapping[str, FactInWords]] = {
         "Its models",
         "Models that are listed and do not chat",
         lambda value: Told(
-            f"match {', '.join(f'`{cell(pattern)}`' for pattern in value) or 'nothing'}",
+            f"match {', '.join(f'`{pattern}`' for pattern in value) or 'nothing'}",
             "leaves them out of `GET /v1/models`, and shows them with `?all=true`",
         ),
     ),

@@ -128,7 +128,7 @@ def _oddity(profile: Profile, path: str, fact: FactInWords, value: Any) -> str:
     told = fact.of(value)
     server, proxy, label = (text.replace("{name}", name) for text in (*told, fact.label))
     seen = profile.evidence.get(path)
-    return f"- **{label}** {server}. The proxy {proxy}." + (f" *Seen:* {prose(seen).rstrip('.')}." if seen else "")
+    return f"- **{label}** {server}. The proxy {proxy}." + (f" *Seen:* {_ended(seen)}" if seen else "")
 
 
 def _fields(odd: Iterable[tuple[str, FactInWords, Any]], profile: Profile) -> Iterator[str]:
@@ -141,7 +141,12 @@ def _fields(odd: Iterable[tuple[str, FactInWords, Any]], profile: Profile) -> It
     for value, names in together.items():
         told = OPTIONAL_FIELD.of(value)
         line = f"- **{', '.join(names)}**: each {told.server}. The proxy {told.proxy.replace('{name}', 'FIELD')}."
-        yield line + (f" *Seen:* {prose(seen).rstrip('.')}." if seen else "")
+        yield line + (f" *Seen:* {_ended(seen)}" if seen else "")
+
+
+def _ended(seen: str) -> str:
+    """What was seen as a sentence, as far as it is one."""
+    return prose(seen) + ("" if seen.endswith((".", "?", "!")) else ".")
 
 
 def _is_told_together(profile: Profile, path: str, fact: FactInWords) -> bool:
