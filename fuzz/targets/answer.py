@@ -144,5 +144,5 @@ class _Collected:
     def begin_source(self, source: Source) -> None:
         pass
 
-    def end_source(self) -> None:
+    def end_source(self, silence: float | None = None) -> None:
         pass

@@ -14,6 +14,7 @@ from importlib.util import find_spec
 from typing import TYPE_CHECKING, Any, Final, Protocol, cast
 
 import uvicorn
+from uvicorn.server import ServerState
 
 from svir_proxy.cli import FAILED, OK
 from svir_proxy.cli.configuration import url
@@ -24,7 +25,7 @@ from svir_proxy.outbox import Outbox
 from svir_proxy.server.logs import set_up_logging
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
+    from collections.abc import Callable, Iterable, Iterator, Sequence
 
     from starlette.types import Receive, Scope, Send
 
@@ -43,6 +44,9 @@ class Application(Protocol):
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Serve one scope."""
 
+    async def apart(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Serve one scope that came to the address of the metrics, where they have one."""
+
     def reload(self, settings: Settings) -> None:
         """Serve *settings* from the next request on; raises where they cannot be served. Called in the loop."""
 
@@ -50,25 +54,48 @@ class Application(Protocol):
 class Server(uvicorn.Server):
     """Serves *app*. Says when it accepts, and ends as an orderly exit rather than by the signal that asked for it."""
 
-    announcement: str = ""
+    announcements: Iterable[str] = ()
     when_ready: Callable[[], None] | None = None
 
     def __init__(self, app: Application, settings: Settings) -> None:
         super().__init__(config_for(app, settings))
         self._application = app
+        self._settings = settings
+        self._apart = ServerState()  # of its own: a crowd of clients does not keep Prometheus out
         self._waiting: Settings | None = None  # what is to be served from the next turn of the loop on
         self._loop: asyncio.AbstractEventLoop | None = None
 
     async def startup(self, sockets: list[socket.socket] | None = None) -> None:
         """Start, then say so."""
-        await super().startup(sockets)
+        own, apart = (None, []) if sockets is None else (sockets[:1], sockets[1:])
+        await super().startup(own)
+        for listener in apart:
+            await self._serve_apart(listener)
         if self.started:
-            if self.announcement:
-                announce(self.announcement)
+            for line in self.announcements:
+                announce(line)
             self._loop = asyncio.get_running_loop()
             self._take(Future())
             if self.when_ready is not None:
                 self.when_ready()
+
+    async def shutdown(self, sockets: list[socket.socket] | None = None) -> None:
+        """Have the connections end, then the application."""
+        for connection in list(self._apart.connections):
+            connection.shutdown()
+        await super().shutdown(sockets)
+
+    async def _serve_apart(self, listener: socket.socket) -> None:
+        """Serve what the application has apart on *listener*."""
+        config = config_for(self._application.apart, self._settings)
+        config.load()
+        make = partial(
+            cast("Callable[..., asyncio.Protocol]", config.http_protocol_class),
+            config=config,
+            server_state=self._apart,
+            app_state=self.lifespan.state,
+        )
+        self.servers.append(await asyncio.get_running_loop().create_server(make, sock=listener))
 
     def reload(self, settings: Settings) -> None:
         """Serve *settings* from the next request on; raises where they cannot be. To be called in another thread."""
@@ -110,13 +137,13 @@ class Server(uvicorn.Server):
 
 def serve(app: Application, settings: Settings, source: Source | None = None) -> int:
     """Serve *app* in this process until a signal; the result is the process's status. *source*: what to reload from."""
-    listener = listen(settings)
-    if listener is None:
+    listeners = listen_all(settings)
+    if listeners is None:
         return FAILED
     make_room(settings.server.max_connections)
     server = Server(app, settings)
     if source is None:
-        return _run(server, listener, settings)
+        return _run(server, listeners, settings)
     watch = Watch(Reloader(source, settings, server.reload))
     terminal = Terminal()
 
@@ -128,7 +155,7 @@ def serve(app: Application, settings: Settings, source: Source | None = None) ->
 
     signal.signal(signal.SIGHUP, hang_up)
     try:
-        return _run(server, listener, settings, watch.start)
+        return _run(server, listeners, settings, watch.start)
     finally:
         watch.stop()
 
@@ -137,16 +164,16 @@ def serve_on(
     listener: socket.socket, app: Application, settings: Settings, when_ready: Callable[[], None] | None = None
 ) -> int:
     """As `serve`, on a socket that listens already; calls *when_ready* once requests are accepted."""
-    return _run(Server(app, settings), listener, settings, when_ready)
+    return _run(Server(app, settings), [listener], settings, when_ready)
 
 
 def _run(
-    server: Server, listener: socket.socket, settings: Settings, when_ready: Callable[[], None] | None = None
+    server: Server, listeners: list[socket.socket], settings: Settings, when_ready: Callable[[], None] | None = None
 ) -> int:
-    server.announcement = f"listening on {address(settings, listener)}"
+    server.announcements = announcements(settings, listeners)
     server.when_ready = when_ready
     try:
-        server.run([listener])
+        server.run(listeners)
     except SystemExit:
         # The lifespan failed; uvicorn has logged why.
         return FAILED
@@ -187,9 +214,24 @@ def _client_limits(server: ServerSettings) -> ClientLimits:
     )
 
 
+def listen_all(settings: Settings) -> list[socket.socket] | None:
+    """The listening sockets: the proxy's own, then that of the metrics where they have one; None as `listen`."""
+    own = listen(settings)
+    if own is None or not settings.metrics_are_apart:
+        return None if own is None else [own]
+    apart = _listen(settings.metrics.host, settings.metrics.port or 0, "metrics.host or metrics.port")
+    if apart is None:
+        own.close()
+        return None
+    return [own, apart]
+
+
 def listen(settings: Settings) -> socket.socket | None:
     """A listening socket; None, and one line that says why, where there can be none."""
-    host, port = settings.server.host, settings.server.port
+    return _listen(settings.server.host, settings.server.port, "--host or --port")
+
+
+def _listen(host: str, port: int, instead: str) -> socket.socket | None:
     try:
         listener = socket.create_server(
             (host, port),
@@ -202,7 +244,7 @@ def listen(settings: Settings) -> socket.socket | None:
         by_system = exc.errno is not None and not isinstance(exc, socket.gaierror)
         reason = os.strerror(exc.errno or 0) if by_system else exc.strerror or str(exc)
         print(
-            f"cannot listen on {url(host, port)}: {reason.lower()}; choose another with --host or --port",
+            f"cannot listen on {url(host, port)}: {reason.lower()}; choose another with {instead}",
             file=sys.stderr,
         )
         return None
@@ -215,6 +257,14 @@ def listen(settings: Settings) -> socket.socket | None:
 def address(settings: Settings, listener: socket.socket) -> str:
     """The URL of *listener*, with the host as it is configured and the port as it is."""
     return url(settings.server.host, listener.getsockname()[1])
+
+
+def announcements(settings: Settings, listeners: Sequence[socket.socket]) -> list[str]:
+    """What is said once *listeners*, as `listen_all` made them, accept."""
+    lines = [f"listening on {address(settings, listeners[0])}"]
+    return lines + [
+        f"metrics on {url(settings.metrics.host, listener.getsockname()[1])}/metrics" for listener in listeners[1:]
+    ]
 
 
 def announce(line: str) -> None:

@@ -16,13 +16,13 @@ from typing import TYPE_CHECKING, Any, Final
 from svir_proxy.settings import SettingsError, configuration_files, find_config, load_settings
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Mapping
+    from collections.abc import Callable, Iterable, Iterator, Mapping
     from pathlib import Path
 
     from svir_proxy.settings import Settings
 
-FIXED: Final = ("host", "port", "workers")
-"""Settings of ``server`` that stay as they are while it runs."""
+FIXED: Final = {"server": ("host", "port", "workers"), "metrics": ("host", "port")}
+"""Settings that stay as they are while it runs, by their section."""
 INTERVAL: Final = 1.0
 """Seconds between two looks at the files."""
 
@@ -66,15 +66,16 @@ class Source:
         return now == last and now != self._read
 
     def _as_it_can_be_served(self, settings: Settings, running: Settings) -> Settings:
-        said, kept = settings.server, running.server
-        fixed = {name: getattr(kept, name) for name in FIXED if getattr(kept, name) != getattr(said, name)}
-        if not fixed:
+        changes = list(_unchangeable(settings, running))
+        if not changes:
             return settings
         # Checked as a whole once more: an address that stays may need keys that a file without them does not.
-        server = {**self._flags.get("server", {}), **fixed}
-        settings = load_settings(self._config, {**self._flags, "server": server})
-        for name, value in fixed.items():
-            _LOGGER.warning("server.%s: %s needs a restart; until then it is %s", name, getattr(said, name), value)
+        kept = {section: dict(self._flags.get(section, {})) for section in FIXED}
+        for section, name, _, value in changes:
+            kept[section][name] = value
+        settings = load_settings(self._config, {**self._flags, **kept})
+        for section, name, said, value in changes:
+            _LOGGER.warning("%s.%s: %s needs a restart; until then it is %s", section, name, _word(said), _word(value))
         return settings
 
 
@@ -143,6 +144,21 @@ class Terminal:
     def is_gone(self) -> bool:
         """Whether there was one, and is none any more."""
         return self._was_there and not os.isatty(2)
+
+
+def _unchangeable(settings: Settings, running: Settings) -> Iterator[tuple[str, str, Any, Any]]:
+    """Section and name of each setting that cannot change, and did: as it is in *settings*, and as it stays."""
+    for section, names in FIXED.items():
+        said, kept = getattr(settings, section), getattr(running, section)
+        if section == "metrics" and kept.port is not None:
+            names = (*names, "enabled")  # noqa: PLW2901 - their listener is there or not
+        for name in names:
+            if getattr(said, name) != getattr(kept, name):
+                yield section, name, getattr(said, name), getattr(kept, name)
+
+
+def _word(value: Any) -> Any:
+    return "not set" if value is None else value
 
 
 def _look_at(paths: Iterable[Path]) -> _Look:

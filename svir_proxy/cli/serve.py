@@ -13,6 +13,7 @@ if TYPE_CHECKING:
     import argparse
 
     from svir_proxy.cli.http_server import Application
+    from svir_proxy.server.metrics.metrics import Place
     from svir_proxy.settings import Settings
 
 
@@ -46,13 +47,13 @@ def run(args: argparse.Namespace) -> int:
     return serve_with_workers(make_app, settings, source)
 
 
-def make_app(settings: Settings) -> Application:
-    """The application for *settings*, with its logs; in a worker process, too."""
+def make_app(settings: Settings, place: Place | None = None) -> Application:
+    """The application for *settings*, with its logs; in a worker process, too, which has a *place* among the others."""
     from svir_proxy.server.app import create_app  # noqa: PLC0415 as in run
     from svir_proxy.server.logs import set_up_logging  # noqa: PLC0415 as in run
 
     set_up_logging(settings.logging)
-    return create_app(settings)
+    return create_app(settings, place=place)
 
 
 def find_backends(settings: Settings) -> Settings:

@@ -16,9 +16,11 @@ from uvicorn.supervisors.multiprocess import Multiprocess, Process
 
 from svir_proxy.cli import FAILED, OK
 from svir_proxy.cli.descriptors import make_room
-from svir_proxy.cli.http_server import Server, address, announce, config_for, listen
+from svir_proxy.cli.http_server import Server, announce, announcements, config_for, listen_all
 from svir_proxy.cli.reload import Reloader, Terminal
 from svir_proxy.server.logs import set_up_logging
+from svir_proxy.server.metrics.board import SLOTS, Board
+from svir_proxy.server.metrics.metrics import Place
 from svir_proxy.settings import Settings
 
 if TYPE_CHECKING:
@@ -43,10 +45,15 @@ class Worker(Process):
     """One process that serves what *make* makes of *settings*. Made by the supervisor; runs `target`."""
 
     def __init__(
-        self, settings: Settings, sockets: list[socket.socket], make: Callable[[Settings], Application]
+        self,
+        settings: Settings,
+        sockets: list[socket.socket],
+        make: Callable[[Settings, Place | None], Application],
+        place: Place | None = None,
     ) -> None:
         self._settings = settings
         self._make = make
+        self._place = place
         self._asked = False
         self._in_vain = 0
         self.serves = False
@@ -89,7 +96,7 @@ class Worker(Process):
         """Serve."""
         signal.signal(signal.SIGHUP, signal.SIG_IGN)  # the supervisor's; a terminal sends it to all
         self.parent_conn.close()  # so that the end of the supervisor is seen
-        self._server = Server(self._make(self._settings), self._settings)
+        self._server = Server(self._make(self._settings, self._place), self._settings)
         super().target(sockets)
 
     def always_pong(self) -> None:
@@ -117,14 +124,15 @@ class Supervisor(Multiprocess):
     def __init__(
         self,
         settings: Settings,
-        listener: socket.socket,
-        make: Callable[[Settings], Application],
+        listeners: list[socket.socket],
+        make: Callable[[Settings, Place | None], Application],
         source: Source | None,
     ) -> None:
-        super().__init__(config_for(make, settings), [listener])
+        super().__init__(config_for(make, settings), listeners)
         self._settings = settings
         self._make = make
-        self._announcement = f"listening on {address(settings, listener)}"
+        self._board = Board()
+        self._announcements = announcements(settings, listeners)
         self._ready: set[int | None] = set()
         self._reloader = None if source is None else Reloader(source, settings, self._serve)
         self._terminal = Terminal()
@@ -133,7 +141,7 @@ class Supervisor(Multiprocess):
 
     def init_processes(self) -> None:
         """Start the workers."""
-        self.processes = [self._start() for _ in range(self.processes_num)]
+        self.processes = [self._start(index) for index in range(self.processes_num)]
 
     def keep_subprocess_alive(self) -> None:
         """Called twice a second: replace what has died, and look whether the configuration has changed."""
@@ -158,7 +166,7 @@ class Supervisor(Multiprocess):
     def handle_ttin(self) -> None:
         """One worker more."""
         self.processes_num += 1
-        self.processes.append(self._start())
+        self.processes.append(self._start(len(self.processes)))
 
     def terminate_all(self) -> None:
         """Have the workers drain. Nobody may connect any more: no worker would answer."""
@@ -176,8 +184,9 @@ class Supervisor(Multiprocess):
                 worker.process.kill()
                 worker.process.join()
 
-    def _start(self) -> Worker:
-        worker = Worker(self._settings, self.sockets, self._make)
+    def _start(self, index: int) -> Worker:
+        place = Place(self._board, index) if index < SLOTS else None
+        worker = Worker(self._settings, self.sockets, self._make, place)
         worker.start()
         return worker
 
@@ -189,12 +198,13 @@ class Supervisor(Multiprocess):
             self.failed = True
             self.should_exit.set()
             return
-        self.processes[index] = other = self._start()
+        self.processes[index] = other = self._start(index)
         _LOGGER.warning("worker %d ended (%s); %d takes its place", worker.pid, _how(worker.exitcode), other.pid)
 
     def _welcome(self, worker: Worker) -> None:
         if not self._ready:
-            announce(self._announcement)
+            for line in self._announcements:
+                announce(line)
         self._ready.add(worker.pid)
         _LOGGER.info("worker %d serves", worker.pid)
 
@@ -207,18 +217,19 @@ class Supervisor(Multiprocess):
 
 
 def serve_with_workers(
-    make: Callable[[Settings], Application], settings: Settings, source: Source | None = None
+    make: Callable[[Settings, Place | None], Application], settings: Settings, source: Source | None = None
 ) -> int:
     """Serve the application that *make* makes in each worker, until a signal; the result is the process's status.
 
-    *make* is a function that a worker can import. *source*: what to reload from.
+    *make* is a function that a worker can import; it gets the worker's place among the others, too. *source*: what to
+    reload from.
     """
-    listener = listen(settings)
-    if listener is None:
+    listeners = listen_all(settings)
+    if listeners is None:
         return FAILED
     set_up_logging(settings.logging)
     make_room(settings.server.max_connections)
-    supervisor = Supervisor(settings, listener, make, source)
+    supervisor = Supervisor(settings, listeners, make, source)
     supervisor.run()
     return FAILED if supervisor.failed else OK
 

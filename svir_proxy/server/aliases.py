@@ -33,16 +33,26 @@ class Aliases(Generic[T]):
     def matching(self, model: str) -> tuple[tuple[T, str], ...]:
         """Whom a name with a ``*`` means that *model* is like: the most exact one. None: ``()``."""
         for before, after, means in self._patterns:
-            end = len(model) - len(after)
-            if end < len(before) or not (model.startswith(before) and model.endswith(after)):
+            if not _is_between(before, model, after):
                 continue
-            if filled := _filled(means, model[len(before) : end]):
+            if filled := _filled(means, model[len(before) : len(model) - len(after)]):
                 return filled
         return ()
+
+    def pattern_of(self, model: str) -> str | None:
+        """The name with a ``*`` that *model* is like: that of `matching`, else ``*``; None: it is like none."""
+        for before, after, means in self._patterns:
+            if _is_between(before, model, after) and _filled(means, model[len(before) : len(model) - len(after)]):
+                return f"{before}*{after}"
+        return "*" if self._rest else None
 
     def rest(self, model: str) -> tuple[tuple[T, str], ...]:
         """Whom ``*`` means for *model*."""
         return _filled(self._rest, model)
+
+
+def _is_between(before: str, model: str, after: str) -> bool:
+    return len(model) >= len(before) + len(after) and model.startswith(before) and model.endswith(after)
 
 
 def _filled(means: Iterable[tuple[T, str]], text: str) -> tuple[tuple[T, str], ...]:

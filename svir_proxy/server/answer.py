@@ -12,7 +12,7 @@ from starlette.types import Send
 from svir_proxy.client_request import ClientRequest
 from svir_proxy.errors import ProxyError
 from svir_proxy.response.completion import CompletionFolder
-from svir_proxy.response.events import Event, Failed, Finished, Identified, Noted
+from svir_proxy.response.events import Event, Failed, Finished, Identified, Noted, ReasoningDelta
 from svir_proxy.response.json_text import dumps
 from svir_proxy.response.lifecycle import OUTPUT
 from svir_proxy.response.sse_writer import KEEPALIVE, SSEWriter
@@ -62,8 +62,8 @@ class Answer(Protocol):
     def begin_source(self, source: Source) -> None:
         """The events come from *source* from now on; it is held back while the client is behind."""
 
-    def end_source(self) -> None:
-        """No more events come from there."""
+    def end_source(self, silence: float | None = None) -> None:
+        """No more events come from there; the last output did *silence* seconds ago (None: none did)."""
 
 
 class ClientAnswer(Answer, Protocol):
@@ -116,6 +116,10 @@ class StreamedAnswer:
         """Events that came; see `Progress`, which this is too."""
         self.first_output: float | None = None
         """When the first output came (`time.perf_counter`)."""
+        self.last_output: float | None = None
+        """When the last came, once no more does."""
+        self.has_reasoning = False
+        """Whether it began with reasoning."""
         self.committed = False
         """Whether the client has seen anything: after that a failure has no status of its own."""
         self.has_output = False
@@ -138,9 +142,11 @@ class StreamedAnswer:
         if self._sender.is_blocked:
             source.pause()
 
-    def end_source(self) -> None:
+    def end_source(self, silence: float | None = None) -> None:
         """No more events come from there."""
         self._source = None
+        if silence is not None:
+            self.last_output = time.perf_counter() - silence
 
     def take(self, events: Sequence[Event]) -> None:
         """Write *events*, all in one message; those that are no output wait for the stream to begin."""
@@ -176,7 +182,7 @@ class StreamedAnswer:
     def restart(self) -> None:
         """Take another backend's answer from here on. The stream may have begun, but without output."""
         self._writer.forget()
-        self.pieces = 0
+        self.pieces, self.last_output = 0, None
 
     async def end(self) -> None:
         """End the HTTP body, and wait until the client has all of it."""
@@ -196,6 +202,7 @@ class StreamedAnswer:
         if isinstance(event, BEGINNING):
             self.has_output = True
             self.first_output = time.perf_counter()
+            self.has_reasoning = isinstance(event, ReasoningDelta)
             if not self.committed:
                 out.append(self._begin())
         elif isinstance(event, Identified):
@@ -232,6 +239,10 @@ class WholeAnswer:
         """Events that came; see `Progress`, which this is too."""
         self.first_output: float | None = None
         """When the first output came (`time.perf_counter`)."""
+        self.last_output: float | None = None
+        """When the last came, once no more does."""
+        self.has_reasoning = False
+        """Whether it began with reasoning."""
         self.has_output = False
         self.notes = Notes()
         """What was odd about the answer."""
@@ -249,8 +260,10 @@ class WholeAnswer:
     def begin_source(self, source: Source) -> None:
         """Nothing is ever held back: the answer is gathered, within its limits."""
 
-    def end_source(self) -> None:
-        """As `begin_source`."""
+    def end_source(self, silence: float | None = None) -> None:
+        """Note when the last output came."""
+        if silence is not None:
+            self.last_output = time.perf_counter() - silence
 
     def take(self, events: Sequence[Event]) -> None:
         """Gather *events*."""
@@ -266,12 +279,13 @@ class WholeAnswer:
             elif not self.has_output and isinstance(event, BEGINNING):
                 self.has_output = True
                 self.first_output = time.perf_counter()
+                self.has_reasoning = isinstance(event, ReasoningDelta)
 
     def restart(self) -> None:
         """Gather another backend's answer; what was gathered is nothing."""
         self._folder = CompletionFolder(self._request)
         self.has_output = False
-        self.pieces, self.first_output = 0, None
+        self.pieces, self.first_output, self.last_output = 0, None, None
 
     def tick(self, now: float) -> float:
         """Nothing is ever due."""

@@ -25,7 +25,7 @@ from svir_proxy.server.breaker import Breakers
 from svir_proxy.server.call_memory import CallMemory
 from svir_proxy.server.catalog import Catalog
 from svir_proxy.server.chat import Chat
-from svir_proxy.server.gate import Gate
+from svir_proxy.server.gate import METRICS_PATH, Gate
 from svir_proxy.server.generations import Generations
 from svir_proxy.server.health import Health
 from svir_proxy.server.http import (
@@ -40,6 +40,8 @@ from svir_proxy.server.http import (
     without_body,
 )
 from svir_proxy.server.learned import Learned
+from svir_proxy.server.metrics.endpoint import MetricsEndpoint
+from svir_proxy.server.metrics.metrics import Metrics, Place
 from svir_proxy.server.passthrough import PASSED, PassThrough, is_passed
 from svir_proxy.server.remote_images import ImageFetcher
 from svir_proxy.server.request_log import write_line
@@ -64,15 +66,22 @@ _ENDPOINTS: Final = (
 )
 
 
-def create_app(settings: Settings, transport: httpx.AsyncBaseTransport | None = None) -> Generations[Proxy]:
-    """The application for *settings*. *transport* takes the place of the network, in tests."""
-    return Generations(settings, lambda settings, before: Proxy(settings, transport, before))
+def create_app(
+    settings: Settings, transport: httpx.AsyncBaseTransport | None = None, place: Place | None = None
+) -> Generations[Proxy]:
+    """The application for *settings*. *transport* takes the place of the network, in tests.
+
+    *place*: the worker's among others.
+    """
+    metrics = Metrics(place)
+    return Generations(settings, lambda settings, before: Proxy(settings, transport, before, metrics))
 
 
 class Proxy:
     """A generation of the application: one configuration and what it takes to serve it. Made in the running loop.
 
     *before* is the generation in whose place it comes: what that knew of backends that have not changed is kept.
+    *metrics* count for all generations.
     """
 
     settings: Settings
@@ -85,7 +94,13 @@ class Proxy:
     live: set[RequestRecord]
     """The requests that are being answered."""
 
-    def __init__(self, settings: Settings, transport: httpx.AsyncBaseTransport | None, before: Proxy | None) -> None:
+    def __init__(
+        self,
+        settings: Settings,
+        transport: httpx.AsyncBaseTransport | None,
+        before: Proxy | None,
+        metrics: Metrics,
+    ) -> None:
         self.settings = settings
         self._gate = Gate(settings)
         self._upstreams = [Upstream(backend, settings.limits, transport) for backend in settings.backends]
@@ -120,17 +135,21 @@ class Proxy:
                 allow_headers=["*"],
                 expose_headers=["x-request-id", "x-svir-backend", "x-svir-rewrites", "retry-after"],
             )
-        self._router = Router(
-            [
-                Route("/models", _Endpoint(self._list_models), methods=["GET"]),
-                Route("/models/{id:path}", _Endpoint(self._get_model), methods=["GET"]),
-                Route("/healthz", _Endpoint(self._health), methods=["GET"]),
-                Route("/readyz", _Endpoint(self._ready), methods=["GET"]),
-            ],
-            redirect_slashes=False,
-            default=_not_found,
-        )
+        routes = [
+            Route("/models", _Endpoint(self._list_models), methods=["GET"]),
+            Route("/models/{id:path}", _Endpoint(self._get_model), methods=["GET"]),
+            Route("/healthz", _Endpoint(self._health), methods=["GET"]),
+            Route("/readyz", _Endpoint(self._ready), methods=["GET"]),
+        ]
+        self._metrics = metrics
+        self._count = metrics.count if settings.has_metrics else None
+        self.apart = MetricsEndpoint(settings, metrics)
+        """Serves what comes to the address that the metrics have for themselves."""
+        if settings.has_metrics and not settings.metrics_are_apart:
+            routes.append(Route(METRICS_PATH, _Scrape(self.apart), methods=["GET"]))
+        self._router = Router(routes, redirect_slashes=False, default=_not_found)
         self.tracing = _tracing(settings, before)
+        metrics.watch(self)
 
     def retire(self, on_idle: Callable[[], None]) -> None:
         """No request is new from now on: call *on_idle* once the last is over, at once where none runs."""
@@ -151,6 +170,7 @@ class Proxy:
             await upstream.close()
         if self.tracing is not None:
             await self.tracing.give_back()
+        self._metrics.forget(self)
 
     async def _serve(self, scope: Scope, receive: Receive, send: Send) -> None:
         request_id = header(scope, b"x-request-id")
@@ -184,6 +204,8 @@ class Proxy:
             await send_error(send, internal_error(request_id), headers)
         finally:
             write_line(record)
+            if self._count is not None:
+                self._count(record, self.catalog.known_as)
             self.live.discard(record)
             if record.trace is not None:
                 record.trace.end(record)
@@ -244,6 +266,18 @@ class _Endpoint:
         status, value = await self._function(scope)
         scope["svir.record"].status = status
         await send_json(send, status, value, scope["svir.headers"])
+
+
+class _Scrape:
+    """The route of Prometheus."""
+
+    def __init__(self, endpoint: MetricsEndpoint) -> None:
+        self._endpoint = endpoint
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        del receive
+        scope["svir.record"].status = 200
+        await self._endpoint.answer(scope, send, scope["svir.headers"])
 
 
 async def _not_found(scope: Scope, receive: Receive, send: Send) -> None:

@@ -166,6 +166,32 @@ class Catalog:
             return False
         return asyncio.get_running_loop().time() < listing.until + self._believed
 
+    def known_as(self, model: str) -> str | None:
+        """*model* where it is an alias or in a list, the alias with a ``*`` that it is like; None: nobody named it.
+
+        Names that clients made up are as many as they like; these are as many as configuration and lists have.
+        """
+        if model in self._exact or any(model in listing.ids for listing in self._listings.values()):
+            return model
+        return self._aliases.pattern_of(model) if self._has_stars else None
+
+    def has_id(self, backend: str, model: str) -> bool:
+        """Whether *model*, as the server of *backend* calls it, is in its list or stands behind an alias."""
+        listing = self._listings.get(backend)
+        return (listing is not None and model in listing.ids.values()) or any(
+            route.upstream.name == backend and route.model == model
+            for routes in self._exact.values()
+            for route in routes
+        )
+
+    def answering(self) -> Mapping[str, bool]:
+        """For each backend that was asked for its list whether it answered the last time."""
+        return {
+            name: listing.error is None or listing.error.kind not in _AWAY
+            for name, listing in self._listings.items()
+            if listing.until
+        }
+
     def gone(self, model: str, error: ProxyError) -> ProxyError:
         """The model_not_found of a server that was thought to have *model*, with the nearest names that are known."""
         for upstream in self.upstreams:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import hmac
+from collections.abc import Collection
 from typing import Final
 
 from starlette.types import Scope
@@ -12,8 +13,10 @@ from svir_proxy.errors import ProxyError
 from svir_proxy.server.http import fields, header
 from svir_proxy.settings import Settings
 
+METRICS_PATH: Final = "/metrics"
 OPEN_PATHS: Final = frozenset({"/healthz", "/readyz"})
 """What a probe asks, under whatever name it has for the proxy; the answers hold nothing that is secret."""
+_APART: Final = OPEN_PATHS | {METRICS_PATH}
 _MAX_SEEN: Final = 16
 """Values of Host that are remembered: a name has as many as there are ports and ways to write it."""
 
@@ -25,29 +28,30 @@ class Gate:
         self._keys = settings.auth.hashed()
         self._hosts = settings.server.accepted_hosts
         self._seen: set[bytes] = set()  # values of Host that were looked at and are fine
+        has_route = settings.has_metrics and not settings.metrics_are_apart
+        self._metrics_key = settings.metrics.digest if has_route else None
 
     def enter(self, scope: Scope) -> str | None:
         """The name of the key that was shown; None where the proxy is open."""
-        if scope["path"] in OPEN_PATHS:
+        if scope["path"] in _APART and (scope["path"] in OPEN_PATHS or self._metrics_key is not None):
+            self._enter_apart(scope)
             return None
-        self._check_host(scope)
+        if self._hosts is not None and fields(scope).get(b"host") not in self._seen:
+            self._check_host(scope)
         if not self._keys:
             return None
         return self._check_key(scope)
 
     def _check_host(self, scope: Scope) -> None:
-        """Refuse names that only a web page would use for this machine (DNS rebinding)."""
-        if self._hosts is None or fields(scope).get(b"host") in self._seen:
-            return
-        host = header(scope, b"host").lower()
-        name = host if host.endswith("]") else host.rpartition(":")[0] or host
-        if name not in self._hosts:
-            raise ProxyError(
-                "forbidden_host",
-                f"The Host {name!r} is not a name of this proxy; list it under server.allowed_hosts to allow it.",
-            )
+        check_host(scope, self._hosts)
         if len(self._seen) < _MAX_SEEN:
-            self._seen.add(fields(scope)[b"host"])
+            self._seen.add(fields(scope).get(b"host", b""))
+
+    def _enter_apart(self, scope: Scope) -> None:
+        if scope["path"] not in OPEN_PATHS:
+            assert self._metrics_key is not None
+            check_host(scope, self._hosts)
+            check_own_key(scope, self._metrics_key, "metrics.key")
 
     def _check_key(self, scope: Scope) -> str:
         shown = _shown_keys(scope)
@@ -64,6 +68,25 @@ class Gate:
         if found is None:
             raise ProxyError("invalid_api_key", "The API key is not one of this proxy's keys (auth.keys).")
         return found
+
+
+def check_host(scope: Scope, hosts: Collection[str] | None) -> None:
+    """Refuse names that only a web page would use for this machine (DNS rebinding). *hosts*: its own; None: any."""
+    host = header(scope, b"host").lower()
+    name = host if host.endswith("]") else host.rpartition(":")[0] or host
+    if hosts is not None and name not in hosts:
+        raise ProxyError(
+            "forbidden_host",
+            f"The Host {name!r} is not a name of this proxy; list it under server.allowed_hosts to allow it.",
+        )
+
+
+def check_own_key(scope: Scope, digest: bytes, setting: str) -> None:
+    """Refuse a request that does not show the key with this SHA-256 *digest*, which *setting* of the proxy sets."""
+    shown = [hashlib.sha256(key.encode("latin-1")).digest() for key in _shown_keys(scope)]
+    if not any(hmac.compare_digest(one, digest) for one in shown):
+        text = "is not the one" if shown else "was not given: show the one"
+        raise ProxyError("invalid_api_key", f"The API key {text} that is asked for here ({setting} of the proxy).")
 
 
 def _shown_keys(scope: Scope) -> list[str]:

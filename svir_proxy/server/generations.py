@@ -24,6 +24,10 @@ class Generation(Protocol):
     def app(self) -> ASGIApp:
         """Serves its HTTP requests."""
 
+    @property
+    def apart(self) -> ASGIApp:
+        """Serves those that come to the address of its metrics."""
+
     def retire(self, on_idle: Callable[[], None]) -> None:
         """No request is new from now on: call *on_idle* once the last is over, at once where none runs."""
 
@@ -54,6 +58,11 @@ class Generations(Generic[G]):
             await self._current.app(scope, receive, send)
         elif scope["type"] == "lifespan":
             await self._live(receive, send)
+
+    async def apart(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Serve one HTTP request to the address of the metrics."""
+        assert self._current is not None
+        await self._current.apart(scope, receive, send)
 
     def reload(self, settings: Settings) -> None:
         """Serve *settings* from the next request on; raises where they cannot be served, and changes nothing.

@@ -38,8 +38,9 @@ class HeldAnswer:
     def begin_source(self, source: Source) -> None:
         """The client cannot fall behind: it gets nothing yet."""
 
-    def end_source(self) -> None:
-        """As `begin_source`."""
+    def end_source(self, silence: float | None = None) -> None:
+        """When the server said its last is of no use: the client gets all at once."""
+        del silence
 
     @property
     def text(self) -> str:

@@ -62,9 +62,11 @@ async def read_body(scope: Scope, receive: Receive, limit: int) -> bytes | bytea
     return whole
 
 
-async def send_body(send: Send, status: int, body: bytes, headers: Iterable[tuple[bytes, bytes]]) -> None:
-    """A whole JSON answer."""
-    head = [(b"content-type", b"application/json"), (b"content-length", b"%d" % len(body)), *headers]
+async def send_body(
+    send: Send, status: int, body: bytes, headers: Iterable[tuple[bytes, bytes]], media: bytes = b"application/json"
+) -> None:
+    """A whole answer, of JSON unless *media* says otherwise."""
+    head = [(b"content-type", media), (b"content-length", b"%d" % len(body)), *headers]
     await send({"type": "http.response.start", "status": status, "headers": head})
     await send({"type": "http.response.body", "body": body, "more_body": False})
 

@@ -66,6 +66,11 @@ def set_up_logging(settings: LoggingSettings) -> None:
         logger.propagate = False
 
 
+def lines_dropped() -> int:
+    """Lines of this process that were left out since stderr took none."""
+    return 0
+
+
 class _Stderr(logging.StreamHandler[TextIO]):
     """Writes lines to stderr, each in one call: no lock has to keep them apart, and nothing is left to flush."""
 

@@ -21,7 +21,8 @@ class Places:
 
     def __init__(self, backend: str, requests: int, waiting: int, seconds: float) -> None:
         self._backend = backend
-        self._requests = requests
+        self.requests = requests
+        """How many there are."""
         self._waiting = waiting
         self._seconds = seconds
         self._line: dict[asyncio.Future[None], None] = {}  # in order, and left in one step from anywhere
@@ -31,10 +32,15 @@ class Places:
     @property
     def is_full(self) -> bool:
         """Whether the next one has to wait."""
-        return self.taken >= self._requests
+        return self.taken >= self.requests
+
+    @property
+    def waiting(self) -> int:
+        """How many are in line."""
+        return len(self._line)
 
     async def __aenter__(self) -> Self:
-        if self.taken < self._requests:
+        if self.taken < self.requests:
             self.taken += 1
             return self
         if len(self._line) >= self._waiting:

@@ -35,6 +35,7 @@ class Watch:
         self._shortest = min(timeouts.idle, timeouts.first_output)
         self._deadline = self.loop.time() + timeouts.first_output
         self._has_output = False
+        self._output_at: float | None = None
         self._paused_at: float | None = None
         self._timer: asyncio.TimerHandle | None = None
         self._on_over: Callable[[ProxyError], None] | None = None
@@ -63,7 +64,12 @@ class Watch:
     def output(self) -> None:
         """Output came."""
         self._has_output = True
-        self._deadline = self.loop.time() + self._idle
+        self._output_at = now = self.loop.time()
+        self._deadline = now + self._idle
+
+    def silence(self) -> float | None:
+        """Seconds since the last output; None: none came."""
+        return None if self._output_at is None else self.loop.time() - self._output_at
 
     def restart(self) -> None:
         """The server is asked once more after output of its own: it may read the prompt again."""
@@ -142,7 +148,7 @@ class Reception:
                 await self._done
         finally:
             self._watch.tell(None)
-            self._answer.end_source()
+            self._answer.end_source(self._watch.silence())
             self._watch.resume()
             self._release(body)
         return self.error
@@ -210,6 +216,8 @@ class Reception:
         if events:
             self._answer.take(events)
             if normalizer.state in OVER:
+                if normalizer.pieces != self._pieces:
+                    self._watch.output()
                 self._note_end()
                 return
         if normalizer.pieces != self._pieces:

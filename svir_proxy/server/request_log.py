@@ -6,10 +6,12 @@ import logging
 import time
 from typing import Final
 
-from svir_proxy.server.gate import OPEN_PATHS
+from svir_proxy.server.gate import METRICS_PATH, OPEN_PATHS
 from svir_proxy.server.request_record import RequestRecord
 
 LOGGER: Final = logging.getLogger("svir_proxy.requests")
+_QUIET: Final = OPEN_PATHS | {METRICS_PATH}
+"""What machines ask again and again."""
 _LONGEST: Final = 300
 """Characters of anything that others choose."""
 
@@ -18,7 +20,7 @@ def write_line(record: RequestRecord) -> None:
     """Write the line of *record*."""
     # A stream that failed has the status 200; its error has the one that it would have had before.
     worst = record.status if record.error is None else max(record.status, record.error.status)
-    level = logging.WARNING if worst >= 500 else logging.DEBUG if record.path in OPEN_PATHS else logging.INFO
+    level = logging.WARNING if worst >= 500 else logging.DEBUG if record.path in _QUIET else logging.INFO
     if not LOGGER.isEnabledFor(level):
         return
     path = record.path[:_LONGEST]

@@ -24,6 +24,14 @@ class Progress(Protocol):
         """When the first output came (`time.perf_counter`); None: none yet."""
 
     @property
+    def last_output(self) -> float | None:
+        """When the last output came, in the same clock, once no more does; None: there was none to wait for."""
+
+    @property
+    def has_reasoning(self) -> bool:
+        """Whether it began with reasoning: whose server shows it does so first."""
+
+    @property
     def usage(self) -> dict[str, Any] | None:
         """The server's token counts, as `UsageReported` has them; None: it has reported none."""
 

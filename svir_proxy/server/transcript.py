@@ -57,9 +57,9 @@ class Transcript:
         """As the answer has it."""
         self._answer.begin_source(source)
 
-    def end_source(self) -> None:
+    def end_source(self, silence: float | None = None) -> None:
         """As the answer has it."""
-        self._answer.end_source()
+        self._answer.end_source(silence)
 
     def write(self, request_id: str) -> None:
         """Log both sides."""

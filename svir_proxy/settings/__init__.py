@@ -3,6 +3,7 @@
 from svir_proxy.settings.auth import AuthKey, AuthSettings
 from svir_proxy.settings.backend import Backend, Timeouts, unchanged
 from svir_proxy.settings.load import configuration_files, load_settings
+from svir_proxy.settings.metrics import MetricsSettings
 from svir_proxy.settings.model import (
     LimitSettings,
     LoggingSettings,
@@ -21,6 +22,7 @@ __all__ = [
     "Backend",
     "LimitSettings",
     "LoggingSettings",
+    "MetricsSettings",
     "RoutingSettings",
     "ServerSettings",
     "Settings",

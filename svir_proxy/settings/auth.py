@@ -13,7 +13,8 @@ from pydantic import AfterValidator, Field, PlainValidator, SecretStr, WithJsonS
 from svir_proxy.settings.fields import Key, KeyFile, Name, Section, check_token, read_text
 
 
-def _sha256(value: str) -> str:
+def hex_digest(value: str) -> str:
+    """A SHA-256 in hex; ValueError where it is none."""
     if not re.fullmatch(r"[0-9a-fA-F]{64}", value):
         raise ValueError("must be 64 hex digits; printf %s KEY | sha256sum prints them")
     return value
@@ -28,7 +29,7 @@ class AuthKey(Section):
     """The key itself; better as ${NAME} than written out."""
     key_file: KeyFile | None = None
     """A file that holds the key."""
-    sha256: Annotated[str, AfterValidator(_sha256)] | None = Field(default=None, repr=False)
+    sha256: Annotated[str, AfterValidator(hex_digest)] | None = Field(default=None, repr=False)
     """The SHA-256 of the key in hex, for a configuration that holds no secret."""
 
     @model_validator(mode="before")

@@ -96,7 +96,8 @@ def _name(value: str) -> str:
     return value
 
 
-def _empty_is_unset(value: Any) -> Any:
+def empty_is_unset(value: Any) -> Any:
+    """The empty string, as an unset variable leaves it in a compose file, is none."""
     return None if value == "" else value
 
 
@@ -125,7 +126,7 @@ Name = Annotated[str, AfterValidator(_name), Field(json_schema_extra={"pattern":
 Key = Annotated[SecretStr, AfterValidator(_key)]
 """A secret that can go into a header."""
 
-OptionalKey = Annotated[Key | None, BeforeValidator(_empty_is_unset)]
+OptionalKey = Annotated[Key | None, BeforeValidator(empty_is_unset)]
 """A key; the empty string, as an unset variable leaves it in a compose file, is none."""
 
 KeyFile = Annotated[SecretFile, PlainValidator(_secret_file), WithJsonSchema({"type": "string"})]

@@ -71,7 +71,7 @@ def _overlay(under: Mapping[str, Any], over: Mapping[str, Any]) -> dict[str, Any
 
 def _source(path: str, flags: Mapping[str, Any]) -> str:
     section, _, name = path.partition(".")
-    if name and name in flags.get(section, {}):
+    if section == "server" and name in flags.get(section, {}):
         return f" (set by --{name})"
     variable = variable_of(path)
     return f" (set by {variable})" if variable else ""

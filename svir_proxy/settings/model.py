@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import ipaddress
 import re
 from typing import Annotated, Any, Final, Literal
 from urllib.parse import urlsplit
@@ -13,30 +12,15 @@ from pydantic_settings import BaseSettings, PydanticBaseSettingsSource, Settings
 from svir_proxy.settings.auth import AuthSettings
 from svir_proxy.settings.backend import Backend, repeated_names
 from svir_proxy.settings.fields import Bytes, Seconds, Section, leave_out_unset
+from svir_proxy.settings.hosts import accepted_hosts, host_header, host_name, is_loopback
+from svir_proxy.settings.metrics import MetricsSettings
 from svir_proxy.settings.problems import several
 from svir_proxy.settings.tracing import TracingSettings
 
-_HOST: Final = re.compile(r"[A-Za-z0-9._-]+")
 _ORIGIN: Final = re.compile(r"\*|[a-z][a-z0-9+.-]*://[^/?#\s]+")
 _EVERYWHERE: Final = frozenset({"0.0.0.0", "::"})  # noqa: S104 - compared with, not bound
 _ALIKE: Final = frozenset({"127.0.0.1", "localhost"})
 _PORTS: Final = {"http": 80, "https": 443}
-_LOOPBACK_NAMES: Final = frozenset({"localhost", "127.0.0.1", "[::1]"})
-
-
-def _host(value: str) -> str:
-    host = value.removeprefix("[").removesuffix("]")
-    try:
-        if not _HOST.fullmatch(host):
-            ipaddress.IPv6Address(host)
-    except ValueError:
-        raise ValueError("must be a host name or an address, without scheme and port") from None
-    return host
-
-
-def _host_header(value: str) -> str:
-    host = _host(value).lower()
-    return f"[{host}]" if ":" in host else host
 
 
 def _origin(value: str) -> str:
@@ -48,7 +32,7 @@ def _origin(value: str) -> str:
 class ServerSettings(Section):
     """Where the proxy listens."""
 
-    host: Annotated[str, AfterValidator(_host)] = "127.0.0.1"
+    host: Annotated[str, AfterValidator(host_name)] = "127.0.0.1"
     """The address to bind. One that other machines reach (0.0.0.0) needs auth.keys."""
     port: int = Field(default=8484, ge=0, le=65535)
     """The port; 0 takes a free one, which the line "listening on" names."""
@@ -71,7 +55,7 @@ class ServerSettings(Section):
     reload: bool = True
     """Whether a change of the configuration file, or of a file that it names, counts while the proxy runs. SIGHUP has
     it read in any case. host, port and workers need a restart."""
-    allowed_hosts: list[Annotated[str, AfterValidator(_host_header)]] = Field(default=[])
+    allowed_hosts: list[Annotated[str, AfterValidator(host_header)]] = Field(default=[])
     """Names that a request's Host header may have, without port. Empty: on a loopback address only localhost,
     127.0.0.1, [::1] and the bound host, so that no web page reaches the proxy under a name of its own (DNS
     rebinding); elsewhere any."""
@@ -81,17 +65,12 @@ class ServerSettings(Section):
     @property
     def is_loopback(self) -> bool:
         """Whether only this machine reaches the bound address."""
-        try:
-            return ipaddress.ip_address(self.host).is_loopback
-        except ValueError:
-            return self.host.lower() == "localhost"
+        return is_loopback(self.host)
 
     @property
     def accepted_hosts(self) -> frozenset[str] | None:
         """What the Host header may be, in lower case, without port, IPv6 in brackets; None: anything."""
-        if self.allowed_hosts:
-            return frozenset(self.allowed_hosts)
-        return _LOOPBACK_NAMES | {_host_header(self.host)} if self.is_loopback else None
+        return accepted_hosts(self.host, self.allowed_hosts)
 
     def is_at(self, url: str) -> bool:
         """Whether *url* (of a backend) is the address that the proxy itself binds, as far as names tell."""
@@ -178,12 +157,26 @@ class Settings(BaseSettings):
     """What is logged."""
     tracing: TracingSettings = TracingSettings()
     """OpenTelemetry traces."""
+    metrics: MetricsSettings = Field(default=MetricsSettings(), validate_default=True)
+    """Where Prometheus reads what the proxy counts, and who may."""
     routing: RoutingSettings = RoutingSettings()
     """What happens where several backends have a model."""
     limits: LimitSettings = LimitSettings()
     """Bounds on what an upstream may make the proxy hold in memory."""
     backends: list[Backend] = Field(default=[])
     """The model servers. None: those that run on this machine are looked for."""
+
+    @property
+    def has_metrics(self) -> bool:
+        """Whether requests are counted, and the numbers can be read."""
+        if self.metrics.enabled is None:
+            return self.server.is_loopback or self.metrics.is_guarded
+        return self.metrics.enabled
+
+    @property
+    def metrics_are_apart(self) -> bool:
+        """Whether they are read at an address of their own; else, where there are any, beside the other routes."""
+        return self.has_metrics and self.metrics.port is not None
 
     @classmethod
     def settings_customise_sources(
@@ -214,6 +207,23 @@ class Settings(BaseSettings):
             )
             raise several([("keys", text)])
         return auth
+
+    @field_validator("metrics")
+    @classmethod
+    def _nobody_else_reads(cls, metrics: MetricsSettings, info: ValidationInfo) -> MetricsSettings:
+        server = info.data.get("server")
+        if not isinstance(server, ServerSettings):
+            return metrics
+        if metrics.enabled and not metrics.is_guarded and not server.is_loopback:
+            text = (
+                f"is missing, and other machines reach the bound address {server.host}; "
+                "set it (or key_file, or sha256), or metrics.port for a port of their own"
+            )
+            raise several([("key", text)])
+        if metrics.port and metrics.port == server.port:
+            text = "is the proxy's own port; choose another, or leave it out to have /metrics there"
+            raise several([("port", text)])
+        return metrics
 
     @field_validator("backends")
     @classmethod

@@ -16,7 +16,7 @@ from svir_proxy.settings import Settings
 class App:
     """``/`` tells the process id; ``/stream`` sends a piece, and the rest once the request has come to its end."""
 
-    def __init__(self, settings: Settings) -> None:
+    def __init__(self, settings: Settings, place: object = None) -> None:
         self._drain = settings.server.drain_seconds
 
     def reload(self, settings: Settings) -> None:
@@ -61,7 +61,7 @@ class Stuck(App):
 class Faulty(App):
     """Cannot even be made."""
 
-    def __init__(self, settings: Settings) -> None:
+    def __init__(self, settings: Settings, place: object = None) -> None:
         raise RuntimeError("no")
 
 

@@ -50,3 +50,22 @@ def test_what_stands_around_a_star_does_not_overlap() -> None:
 def test_nobody() -> None:
     aliases: Aliases[str] = Aliases([("a", {"x": "y"})])
     assert (aliases.has_stars, aliases.matching("z"), aliases.rest("z")) == (False, (), ())
+
+
+@pytest.mark.parametrize(
+    ("model", "pattern"),
+    [
+        ("gpt-3.5", "gpt-*"),
+        ("gpt-4o", "gpt-4*"),
+        ("o3-mini", "*-mini"),
+        ("openai/o3", "openai/*"),
+        ("openai/", "*"),
+        ("claude", "*"),
+    ],
+)
+def test_the_name_that_another_is_like(model: str, pattern: str) -> None:
+    assert Aliases(TABLE.items()).pattern_of(model) == pattern
+
+
+def test_the_name_that_nothing_is_like() -> None:
+    assert Aliases([("a", {"x": "y", "gpt-*": "z"})]).pattern_of("claude") is None

@@ -405,3 +405,31 @@ async def test_a_page_is_no_list() -> None:
             await catalog.entries(everything=False)
     assert caught.value.kind == "upstream_bad_response"
     assert "check its base_url" in caught.value.message
+
+
+# ---------------------------------------------------------------- what is told of it
+
+
+async def test_the_names_that_somebody_gave() -> None:
+    servers = Servers(a=listing("x", "/m/tiny.gguf"), b=httpx.ConnectError("no"))
+    async with catalog_of(servers, models={"a": {"fast": "x", "gpt-*": "x"}, "b": {"far": "z"}}) as catalog:
+        assert [catalog.known_as(name) for name in ("fast", "x", "gpt-4", "made up", "")] == [
+            "fast",
+            None,
+            "gpt-*",
+            None,
+            None,
+        ], "its list was not read yet"
+        await catalog.states()
+        names = ("x", "tiny.gguf", "/m/tiny.gguf", "far", "z")
+        assert [catalog.known_as(name) for name in names] == ["x", "tiny.gguf", "/m/tiny.gguf", "far", None]
+        ids = [("a", "x"), ("a", "/m/tiny.gguf"), ("a", "tiny.gguf"), ("b", "z"), ("b", "x"), ("c", "x")]
+        assert [catalog.has_id(*one) for one in ids] == [True, True, False, True, False, False]
+
+
+async def test_who_answered_the_last_time() -> None:
+    servers = Servers(a=listing("x"), b=httpx.ConnectError("no"), c=httpx.Response(404))
+    async with catalog_of(servers) as catalog:
+        assert catalog.answering() == {}
+        await catalog.states()
+        assert catalog.answering() == {"a": True, "b": False, "c": True}, "who has no list answers all the same"

@@ -41,7 +41,7 @@ class Behind:
     def begin_source(self, source: Any) -> None:
         raise AssertionError("nothing comes to it")
 
-    def end_source(self) -> None:
+    def end_source(self, silence: float | None = None) -> None:
         raise AssertionError("nothing comes to it")
 
 

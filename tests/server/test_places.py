@@ -74,10 +74,17 @@ async def test_no_longer_than_agreed(clock: Clock) -> None:
 
 async def test_whether_the_next_one_has_to_wait() -> None:
     places = Places("b", 2, 3, LONG)
+    assert places.requests == 2
     async with places:
         assert not places.is_full
         async with places:
             assert places.is_full
+            third = Guest(places)
+            await turn_of_the_loop()
+            assert (places.taken, places.waiting) == (2, 1)
+        await turn_of_the_loop()
+        assert (places.taken, places.waiting) == (2, 0)
+        await third.leave()
         assert not places.is_full
 
 

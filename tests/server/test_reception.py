@@ -298,3 +298,44 @@ async def test_a_limit_that_was_over_before_the_body_came(clock: Clock) -> None:
     assert error is not None
     assert error.kind == "upstream_timeout"
     assert setup.body.told == ["close"]
+
+
+def _rounded(seconds: float | None) -> int:
+    """To thousands: the clock goes on by itself, too."""
+    assert seconds is not None
+    return int(seconds // 1000) * 1000
+
+
+@pytest.mark.parametrize("whole", [False, True])
+async def test_the_last_output_is_when_it_came_and_not_when_the_answer_ended(clock: Clock, whole: bool) -> None:
+    setup = Setup(whole=whole, idle=1e6)
+    await setup.feed(text("a"))
+    clock.advance(2000)
+    await setup.feed(text("b"))
+    clock.advance(3000)
+    await setup.feed(PING)
+    clock.advance(4000)
+    await setup.feed(FINISH + DONE)
+    assert await setup.result() is None
+    assert _rounded(setup.watch.silence()) == 7000
+    assert setup.answer.first_output is not None
+    assert setup.answer.last_output is not None
+    # The clock of the test is the loop's; the answer's own goes its usual way.
+    assert setup.answer.last_output - setup.answer.first_output < 0
+
+
+async def test_the_last_output_may_come_with_the_end(clock: Clock) -> None:
+    setup = Setup(idle=1e6)
+    await setup.feed(text("a"))
+    clock.advance(2000)
+    await setup.feed(text("b") + FINISH + DONE)
+    assert await setup.result() is None
+    assert _rounded(setup.watch.silence()) == 0
+
+
+async def test_without_output_there_was_no_last() -> None:
+    setup = Setup()
+    await setup.feed(FINISH + DONE)
+    assert await setup.result() is None
+    assert setup.watch.silence() is None
+    assert setup.answer.last_output is None

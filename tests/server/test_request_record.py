@@ -6,7 +6,7 @@ from collections.abc import Callable
 
 import pytest
 
-from svir_proxy.response.events import ContentDelta, Event, Finished, Identified, UsageReported
+from svir_proxy.response.events import ContentDelta, Event, Finished, Identified, ReasoningDelta, UsageReported
 from svir_proxy.server.answer import StreamedAnswer, WholeAnswer
 from svir_proxy.server.request_record import Progress, RequestRecord
 from svir_proxy.settings import StreamingSettings
@@ -51,6 +51,22 @@ async def test_another_backends_answer_is_told_alone(make: Callable[[], Answer])
     answer.take([Identified("id", 1, "m"), UsageReported(USAGE)])
     answer.restart()
     assert told(answer) == (0, False, None, None)
+
+
+@pytest.mark.parametrize("make", [streamed, lambda: WholeAnswer(client_request())], ids=["stream", "whole"])
+@pytest.mark.parametrize(
+    ("first", "has_reasoning"), [(ReasoningDelta("r"), True), (ContentDelta("a"), False), (Finished("stop"), False)]
+)
+async def test_whether_it_began_with_reasoning(make: Callable[[], Answer], first: Event, has_reasoning: bool) -> None:
+    answer = make()
+    answer.take([first, ReasoningDelta("later")])
+    answer.end_source(0.25)
+    assert answer.has_reasoning == has_reasoning
+    assert answer.first_output is not None
+    assert answer.last_output is not None
+    assert answer.last_output < answer.first_output, "so long ago"
+    answer.restart()
+    assert answer.last_output is None
 
 
 def test_records_are_apart_even_when_they_are_alike() -> None:

@@ -84,6 +84,9 @@ ANSWERS: Final[dict[str, tuple[str, str, int, dict[str, Any]]]] = {
     "no model": ("/v1/models/{id}", "get", 404, {"id": "nothing"}),
     "a model without a key": ("/v1/models/{id}", "get", 401, {"id": "m", "headers": {"authorization": ""}}),
     "health": ("/healthz", "get", 200, {"headers": {"host": "elsewhere", "authorization": ""}}),
+    "metrics": ("/metrics", "get", 200, {}),
+    "metrics as OpenMetrics": ("/metrics", "get", 200, {"headers": {"accept": "application/openmetrics-text"}}),
+    "metrics without a key": ("/metrics", "get", 401, {"headers": {"authorization": ""}}),
     "readiness": ("/readyz", "get", 200, {"headers": {"host": "elsewhere", "authorization": ""}}),
 }
 
@@ -118,7 +121,8 @@ async def test_answers_for_want_of_a_server_are_as_described() -> None:
             response = await client.request(method, path.replace("{id}", "m"), **body)  # type: ignore[arg-type]
             assert problems(path, method, response) == []
             seen[path] = response.status_code
-        assert seen == {_CHAT: 502, "/v1/models": 502, "/v1/models/{id}": 502, "/healthz": 200, "/readyz": 503}
+        models = {"/v1/models": 502, "/v1/models/{id}": 502}
+        assert seen == {_CHAT: 502, **models, "/healthz": 200, "/metrics": 200, "/readyz": 503}
 
 
 def test_every_operation_is_tried() -> None:

@@ -113,6 +113,6 @@ class TracedAnswer:
         """As the answer has it."""
         self._answer.begin_source(source)
 
-    def end_source(self) -> None:
+    def end_source(self, silence: float | None = None) -> None:
         """As the answer has it."""
-        self._answer.end_source()
+        self._answer.end_source(silence)
