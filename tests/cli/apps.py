@@ -54,7 +54,8 @@ class Stuck(App):
         if scope["type"] == "lifespan":
             await receive()
             await send({"type": "lifespan.startup.complete"})
-            await asyncio.Event().wait()
+            self._never = asyncio.Event()  # held on to: else nobody does, and the task that waits for it is collected
+            await self._never.wait()
         await super().__call__(scope, receive, send)
 
 

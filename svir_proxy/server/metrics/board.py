@@ -13,7 +13,6 @@ import os
 import struct
 import tempfile
 import zlib
-from multiprocessing.reduction import DupFd
 from typing import Any, Final
 
 from svir_proxy.server.metrics.values import Values, dump, load, total
@@ -22,8 +21,10 @@ SLOTS: Final = 128
 """Twice as many workers as can be configured: SIGTTIN starts more."""
 HALF: Final = 4 * 2**20
 """Bytes of half a slot; of the file only what is written takes memory."""
-_HEAD: Final = struct.Struct("<QIIIi")
-"""Sequence number; length and checksum of what follows; length of the counters in it; the process."""
+_CHECKSUM: Final = struct.Struct("<I")
+"""Of all that follows."""
+_HEAD: Final = struct.Struct("<QIIi")
+"""Sequence number; length of what follows, and of the counters in it; the process."""
 
 
 class Board:
@@ -33,6 +34,8 @@ class Board:
         self._fd = _nameless_file()
 
     def __getstate__(self) -> Any:
+        from multiprocessing.reduction import DupFd  # noqa: PLC0415 - one process alone needs none of it
+
         return DupFd(self._fd)
 
     def __setstate__(self, state: Any) -> None:
@@ -48,10 +51,9 @@ class Board:
         sequence = 1 if newest is None else newest[0] + 1
         counted = dump(counters)
         body = counted + dump(gauges)
-        if len(body) + _HEAD.size > HALF:
-            return  # a thousand series are a tenth of it
-        head = _HEAD.pack(sequence, len(body), zlib.crc32(body), len(counted), os.getpid())
-        os.pwrite(self._fd, head + body, self._at(slot, sequence % 2))
+        data = _HEAD.pack(sequence, len(body), len(counted), os.getpid()) + body
+        if _CHECKSUM.size + len(data) <= HALF:  # a thousand series are half of it
+            os.pwrite(self._fd, _CHECKSUM.pack(zlib.crc32(data)) + data, self._at(slot, sequence % 2))
 
     def counters(self, slot: int) -> Values:
         """What the last worker in *slot* had counted."""
@@ -79,14 +81,15 @@ class Board:
 
     def _half(self, slot: int, half: int) -> tuple[int, bytes, bytes, int] | None:
         at = self._at(slot, half)
-        head = os.pread(self._fd, _HEAD.size, at)
-        if len(head) < _HEAD.size:
+        begin = os.pread(self._fd, _CHECKSUM.size + _HEAD.size, at)
+        if len(begin) < _CHECKSUM.size + _HEAD.size:
             return None
-        sequence, length, checksum, counted, process = _HEAD.unpack(head)
+        [checksum], head = _CHECKSUM.unpack_from(begin), begin[_CHECKSUM.size :]
+        sequence, length, counted, process = _HEAD.unpack(head)
         if not sequence or length > HALF:
             return None
-        body = os.pread(self._fd, length, at + _HEAD.size)
-        if len(body) != length or zlib.crc32(body) != checksum:
+        body = os.pread(self._fd, length, at + len(begin))
+        if zlib.crc32(head + body) != checksum:
             return None
         return sequence, body[:counted], body[counted:], process
 

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import logging
+import subprocess
+import sys
 from collections.abc import Iterator
 from typing import Any
 
@@ -34,6 +36,15 @@ async def scraped(metrics: Metrics, name: str) -> float:
 def count(metrics: Metrics, times: int = 1, **more: Any) -> None:
     for _ in range(times):
         metrics.count(record(**more), lambda model: model)
+
+
+def test_nothing_is_loaded_for_it_before_somebody_asks() -> None:
+    code = (
+        "import sys, svir_proxy.server.app\n"
+        "print([name for name in sys.modules if name.partition('.')[0] in ('prometheus_client', 'multiprocessing')])"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert done.stdout.strip() == "[]"
 
 
 async def test_one_process_alone_tells_its_own() -> None:

@@ -60,7 +60,7 @@ def test_what_came_is_handed_on_and_told_once_of() -> None:
         take=came.extend,
         tick=lambda now: now + 1,
         begin_source=calls.append,
-        end_source=lambda: calls.append("end"),
+        end_source=lambda silence: calls.append(f"end {silence}"),
     )
     answer = TracedAnswer(under, attempt)
     events = [Identified("i", 1, "m"), ContentDelta("x"), UsageReported({"prompt_tokens": 2}), Finished("length")]
@@ -72,8 +72,8 @@ def test_what_came_is_handed_on_and_told_once_of() -> None:
     assert came == events
     assert (answer.gathers, answer.has_output, answer.tick(1.0)) == (True, True, 2.0)
     answer.begin_source("source")  # type: ignore[arg-type]
-    answer.end_source()
-    assert calls == ["source", "end"]
+    answer.end_source(0.5)
+    assert calls == ["source", "end 0.5"]
     told = dict(_ended(attempt, span).attributes or {})
     assert 0 <= told.pop("gen_ai.response.time_to_first_chunk") <= told.pop("svir.time_to_first_output")
     assert [len(note) for note in told.pop("svir.rewrites")] == [3, 200]
