@@ -16,6 +16,7 @@ COMMANDS: Final = {
     "serve": "run the proxy",
     "check": "validate the configuration without starting",
     "explain": "show what would go to a backend for a request, and why",
+    "probe": "learn what a server does by asking it, and write it down as a profile",
     "demo": "run the proxy in front of a llama.cpp of its own, with a small model",
 }
 

@@ -121,16 +121,16 @@ def as_backends(found: Iterable[Found]) -> list[Backend]:
     ]
 
 
-async def _look_at(client: httpx.AsyncClient, port: int, profiles: Sequence[Profile]) -> Found | None:
-    root = f"http://127.0.0.1:{port}"
-    # Of profiles that share a signature, the one that names this port is meant.
-    candidates = sorted(profiles, key=lambda profile: port not in profile.discovery.ports)
-    list_paths = {profile.name: profile.endpoint.models_path for profile in candidates}
-    paths = {signature.path for profile in candidates for signature in profile.discovery.signatures}
-    answers = await _answers(client, root, sorted(paths | set(list_paths.values())))
+async def recognize(
+    client: httpx.AsyncClient, root: str, profiles: Sequence[Profile], *, seconds: float
+) -> Found | None:
+    """What answers at *root*, a URL without ``/v1``; of *profiles* with one signature the first; None: no server."""
+    list_paths = {profile.name: profile.endpoint.models_path for profile in profiles}
+    paths = {signature.path for profile in profiles for signature in profile.discovery.signatures}
+    answers = await _answers(client, root, sorted(paths | set(list_paths.values())), seconds)
     if not answers:
         return None
-    for profile in candidates:
+    for profile in profiles:
         if any(_matches(signature, answers.get(signature.path)) for signature in profile.discovery.signatures):
             listed = answers.get(list_paths[profile.name])
             refused = listed is not None and listed.status in (401, 403)
@@ -139,10 +139,16 @@ async def _look_at(client: httpx.AsyncClient, port: int, profiles: Sequence[Prof
     return None if models is None else Found(root, _GENERIC, "a model server of unknown kind", models)
 
 
-async def _answers(client: httpx.AsyncClient, root: str, paths: Iterable[str]) -> dict[str, _Answer]:
-    """What a server said within the time limit, by path; nothing where no server listens."""
+async def _look_at(client: httpx.AsyncClient, port: int, profiles: Sequence[Profile]) -> Found | None:
+    # Of profiles that share a signature, the one that names this port is meant.
+    candidates = sorted(profiles, key=lambda profile: port not in profile.discovery.ports)
+    return await recognize(client, f"http://127.0.0.1:{port}", candidates, seconds=TOTAL_SECONDS)
+
+
+async def _answers(client: httpx.AsyncClient, root: str, paths: Iterable[str], seconds: float) -> dict[str, _Answer]:
+    """What a server said within *seconds*, by path; nothing where no server listens."""
     asked = {asyncio.ensure_future(_get(client, root + path)): path for path in paths}
-    done, late = await asyncio.wait(asked, timeout=TOTAL_SECONDS)
+    done, late = await asyncio.wait(asked, timeout=seconds)
     for task in late:
         task.cancel()
     await asyncio.gather(*late, return_exceptions=True)

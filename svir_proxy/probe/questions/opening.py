@@ -1,0 +1,182 @@
+"""The first questions: whether the server answers at all, how, and what its answers are made of.
+
+The others lean on what is learned here: under which name the limit of tokens is read, how much room an answer needs,
+whether the counts of prompt tokens can be trusted.
+"""
+
+from __future__ import annotations
+
+import itertools
+from typing import Final
+
+from svir_proxy.probe.answer import Reading
+from svir_proxy.probe.dialogue import (
+    FEW,
+    FILLER,
+    HELLO,
+    NO_EFFECT,
+    NO_STREAM,
+    Asking,
+    Dialogue,
+    Question,
+    in_words,
+    quoted,
+    size,
+    unknown,
+)
+from svir_proxy.probe.finding import Finding, NotInterviewed
+from svir_proxy.probe.subject import MOST_ROOM, Subject
+
+_LIMIT: Final = "request.max_tokens_field"
+_TEMPERATURE: Final = "request.optional_fields.temperature"
+_CARRIER: Final = "response.reasoning"
+_STREAM: Final = "request.stream"
+_USAGE: Final = "request.optional_fields.stream_options"
+_CONTENT: Final = "response.content"
+_SHORT: Final = 2
+"""Tokens of an answer that is cut on purpose."""
+_CUTS: Final = 3
+"""Pieces of text that show how a stream grows."""
+
+
+def plain(subject: Subject) -> Dialogue:
+    """The plainest request; NotInterviewed where even that is refused."""
+    reading = yield from _first(subject)
+    while reading.cut and not reading.text.strip() and subject.room < MOST_ROOM:
+        subject.room *= 4
+        reading = yield subject.ask(HELLO)
+    subject.control, subject.control_tokens = reading.text, reading.completion_tokens
+    subject.echoes = HELLO in reading.text
+    subject.thinks = bool(reading.reasoning)
+    if subject.cool:
+        yield unknown(_TEMPERATURE, NO_EFFECT)
+    else:
+        yield Finding(_TEMPERATURE, "rejected", "temperature 0 is refused; without it the same request is answered")
+    if subject.echoes:
+        yield Finding(
+            "echo", "yes", f"asked {quoted(HELLO)} it says {quoted(reading.text)}: what it says shows nothing"
+        )
+    yield Finding("answer", "yes", in_words(reading))
+    yield from _carrier(reading)
+
+
+def _first(subject: Subject) -> Asking[Reading]:
+    """The first answer, with as few of the usual fields as it takes."""
+    refusal = ""
+    for limit in (subject.base.request.max_tokens_field, "max_completion_tokens", "max_tokens", None):
+        for cool in (True, False):
+            subject.limit, subject.cool = "max_tokens" if limit == "both" else limit, cool
+            reading = yield subject.ask(HELLO)
+            if not reading.refused:
+                return reading
+            refusal = refusal or reading.words
+            if reading.kind == "model_not_found":
+                raise NotInterviewed(f"the server has no model {subject.model!r} ({refusal}); name one with --model")
+    raise NotInterviewed(f"the server refuses even the plainest request: {refusal}")
+
+
+def _carrier(reading: Reading) -> Dialogue:
+    said = reading.raw.said
+    if "</think>" in said and "<think>" not in said.partition("</think>")[0]:
+        yield Finding(_CARRIER, "think_tags_preopened", f"the answer has </think> and no <think>: {quoted(said)}")
+    elif "<think>" in said:
+        yield Finding(_CARRIER, "field", "reasoning comes between think tags, both of them in the content")
+    elif reading.raw.reasoning_keys:
+        yield Finding(_CARRIER, "field", f"reasoning comes as {', '.join(sorted(reading.raw.reasoning_keys))}")
+    else:
+        yield unknown(_CARRIER, "the model did not reason")
+
+
+def streamed(subject: Subject) -> Dialogue:
+    """A stream: whether it is one, and how its pieces are cut."""
+    reading = yield subject.ask(HELLO, stream=True)
+    if reading.refused:
+        yield Finding(_STREAM, "never", reading.words)
+        return
+    if not reading.raw.streamed:
+        yield Finding(_STREAM, "never", "asked for a stream, it sent one JSON object")
+        return
+    texts = reading.raw.texts
+    if subject.local:
+        yield Finding(_STREAM, "always", f"it streams, in {len(texts)} pieces; a server in one's own network")
+    else:
+        yield Finding(_STREAM, "as_client", f"it streams, in {len(texts)} pieces")
+    yield Finding("stream", "pieces", _shape(reading))
+    if len(texts) < _CUTS:
+        yield unknown(_CONTENT, f"the answer came in {len(texts)} pieces")
+    elif all(later.startswith(earlier) for earlier, later in itertools.pairwise(texts)):
+        yield Finding(_CONTENT, "cumulative", f"each piece repeats the text so far: {quoted(reading.raw.said)}")
+    else:
+        yield Finding(_CONTENT, "incremental", f"{len(texts)} pieces, each with new text")
+
+
+def _shape(reading: Reading) -> str:
+    ends = "[DONE] at the end" if reading.raw.done else "no [DONE]"
+    comments = f"{reading.raw.comments} keep-alive comments" if reading.raw.comments else "no keep-alive comments"
+    return f"{comments}; {ends}; usage {'comes unasked' if reading.raw.usage else 'only when asked for'}"
+
+
+def usage(subject: Subject) -> Dialogue:
+    """Usage in a stream."""
+    for _ in range(2):
+        reading = yield subject.ask(HELLO, stream=True, stream_options={"include_usage": True})
+        if reading.refused:
+            yield Finding(_USAGE, "rejected", reading.words)
+            return
+        if not reading.raw.streamed:
+            yield unknown(_USAGE, NO_STREAM)
+            return
+        if reading.prompt_tokens is not None:
+            yield Finding(_USAGE, "kept", "a report of usage came")
+            return
+    yield Finding(_USAGE, "ignored", "asked for twice, no report of usage came")
+
+
+def counts(subject: Subject) -> Dialogue:
+    """Whether the count of prompt tokens tells what became part of the prompt."""
+    short = yield from size(subject, HELLO)
+    long = yield from size(subject, f"{FILLER}{HELLO}")
+    if short.refused or long.refused or short.prompt_tokens is None or long.prompt_tokens is None:
+        yield Finding("counts", "no", "the server does not say how long a prompt is: the answers alone have to tell")
+        return
+    rise = long.prompt_tokens - short.prompt_tokens
+    subject.counts = rise > 2 * FEW
+    yield Finding(
+        "counts", "yes" if subject.counts else "no", f"{len(FILLER.split())} words more are {rise} prompt tokens more"
+    )
+
+
+def limits(subject: Subject) -> Dialogue:
+    """Which name for the limit of output tokens is read."""
+    if subject.limit is None:
+        yield unknown(_LIMIT, "a request with either name is refused")
+        return
+    longer = subject.control_tokens is None or subject.control_tokens > _SHORT + 1
+    read: dict[str, str] = {}
+    for name in ("max_tokens", "max_completion_tokens"):
+        ask = subject.ask(HELLO)
+        body = {key: value for key, value in ask.body.items() if key != subject.limit}
+        reading = yield type(ask)({**body, name: _SHORT})
+        if reading.refused:
+            read[name] = "rejected"
+        elif reading.cut or (longer and reading.completion_tokens in range(1, _SHORT + 1)):
+            read[name] = "kept"
+        else:
+            read[name] = "ignored"
+    told = ", ".join(f"{name} {fate}" for name, fate in read.items())
+    usual = subject.base.request.max_tokens_field
+    names = [name for name in (usual, *read) if read.get(name) == "kept"]
+    if not names:
+        yield unknown(_LIMIT, told)
+        return
+    subject.limit = names[0]
+    yield Finding(_LIMIT, names[0], told)
+
+
+OPENING: Final = (
+    Question("a plain answer", ("answer", _CARRIER, _TEMPERATURE), plain),
+    Question("a stream", (_STREAM, _CONTENT), streamed),
+    Question("usage in a stream", (_USAGE,), usage),
+    Question("counted tokens", ("counts",), counts),
+    Question("limits of tokens", (_LIMIT,), limits),
+)

@@ -1,0 +1,98 @@
+from __future__ import annotations
+
+import itertools
+from collections.abc import Mapping
+from typing import Any
+
+import pytest
+
+from svir_proxy.probe.questions.fields import ABOUT_FIELDS, SILENT
+from svir_proxy.probe.questions.opening import OPENING
+from tests.probe.simulated import Simulated
+from tests.probe.support import Held, hold
+
+
+def _asked(server: Simulated) -> Held:
+    return hold(server, [*OPENING, *ABOUT_FIELDS])
+
+
+def test_fields_that_are_all_taken_are_asked_for_once() -> None:
+    server = Simulated()
+    assert _asked(server)["optional_fields.store"].value == "unknown"
+    assert sum("store" in body for body in server.asked) == 1
+
+
+def test_one_that_is_refused_is_found_among_them() -> None:
+    held = _asked(Simulated({"optional_fields.metadata": "rejected"}))
+    found = {name for name in SILENT if held[f"optional_fields.{name}"].value == "rejected"}
+    assert found == {"metadata"}
+
+
+@pytest.mark.parametrize(
+    ("refused", "instead"),
+    [
+        ({"minimal"}, {"minimal": "low"}),
+        ({"xhigh", "minimal"}, {"minimal": "low", "xhigh": "high"}),
+        ({"none", "minimal", "low"}, {"none": None, "minimal": "medium", "low": "medium"}),
+    ],
+)
+def test_words_of_effort_that_are_refused(refused: set[str], instead: dict[str, Any]) -> None:
+    server = Simulated({"reasoning_efforts": dict.fromkeys(refused)}, thinks=True)
+    assert _asked(server)["reasoning_efforts"].value == instead
+
+
+@pytest.mark.parametrize(("thinks", "fact", "found"), [
+    (True, "kept", "kept"), (True, "ignored", "ignored"), (False, "ignored", "unknown"), (False, "kept", "kept"),
+])  # fmt: skip
+def test_what_effort_changes(*, thinks: bool, fact: str, found: str) -> None:
+    held = _asked(Simulated({"optional_fields.reasoning_effort": fact}, thinks=thinks))
+    assert held["optional_fields.reasoning_effort"].value == found
+
+
+class Varied(Simulated):
+    """Its model never says the same twice, unless it keeps the seed."""
+
+    numbers = itertools.count()
+
+    def _say(self, body: Mapping[str, Any], visible: list[str], tools: list[str]) -> tuple[str, list[str]]:
+        if body.get("temperature") != 1.0:
+            return super()._say(body, visible, tools)
+        kept = "seed" in body and self.fact("optional_fields.seed") == "kept"
+        return f"Hello, number {'seven' if kept else next(self.numbers)}!", []
+
+
+@pytest.mark.parametrize("fact", ["kept", "ignored", "rejected"])
+def test_a_seed(fact: str) -> None:
+    assert _asked(Varied({"optional_fields.seed": fact}))["optional_fields.seed"].value == fact
+
+
+class Stops(Simulated):
+    """Answers *told* where a stop sequence is given."""
+
+    def __init__(self, told: str, control: str = "Hello! How can I help you today?") -> None:
+        super().__init__()
+        self.told, self.control = told, control
+
+    def _say(self, body: Mapping[str, Any], visible: list[str], tools: list[str]) -> tuple[str, list[str]]:
+        return (self.told if "stop" in body else self.control), []
+
+    def _honours(self, path: str, *, present: bool = True) -> bool:
+        return path != "stop" and super()._honours(path, present=present)
+
+
+@pytest.mark.parametrize(
+    ("told", "found"),
+    [
+        ("Hello!", "kept"),
+        ("Hello! How can I help you today?", "ignored"),
+        ("Hello! can I help you today?", "ignored"),  # cut out, and the generation goes on
+        ("Good morning.", "unknown"),
+        ("", "unknown"),
+    ],
+)
+def test_a_stop_sequence(told: str, found: str) -> None:
+    assert _asked(Stops(told))["stop"].value == found
+
+
+def test_an_answer_of_one_word_has_nothing_to_stop_at() -> None:
+    assert _asked(Stops("Hello!", control="Hello!"))["stop"].value == "unknown"

@@ -1,0 +1,106 @@
+"""The first questions: what the others lean on, and how reasoning and streams are carried."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+import pytest
+
+from svir_proxy.probe.answer import Answer
+from svir_proxy.probe.questions.opening import OPENING
+from tests.probe.simulated import GREETING, THOUGHT, Simulated, json_answer
+from tests.probe.support import Held, hold
+
+
+def _opened(server: Simulated, **known: Any) -> Held:
+    return hold(server, OPENING, **known)
+
+
+@pytest.mark.parametrize(
+    ("facts", "limit", "cool", "found"),
+    [
+        ({}, "max_tokens", True, "max_tokens"),
+        ({"limit.max_completion_tokens": "rejected"}, "max_tokens", True, "max_tokens"),
+        ({"limit.max_completion_tokens": "ignored"}, "max_tokens", True, "max_tokens"),
+        ({"limit.max_tokens": "rejected"}, "max_completion_tokens", True, "max_completion_tokens"),
+        ({"limit.max_tokens": "ignored"}, "max_completion_tokens", True, "max_completion_tokens"),
+        ({"limit.max_tokens": "ignored", "limit.max_completion_tokens": "ignored"}, "max_tokens", True, "unknown"),
+        ({"limit.max_tokens": "rejected", "limit.max_completion_tokens": "rejected"}, None, True, "unknown"),
+        ({"optional_fields.temperature": "rejected"}, "max_tokens", False, "max_tokens"),
+        (
+            {"optional_fields.temperature": "rejected", "limit.max_tokens": "rejected"},
+            "max_completion_tokens",
+            False,
+            "max_completion_tokens",
+        ),
+    ],
+)
+def test_the_fields_of_every_request(facts: dict[str, str], limit: str | None, *, cool: bool, found: str) -> None:
+    held = _opened(Simulated(facts))
+    subject = held.interview.subject
+    assert (subject.limit, subject.cool, held["max_tokens_field"].value) == (limit, cool, found)
+    assert held["optional_fields.temperature"].value == ("unknown" if cool else "rejected")
+
+
+def test_a_model_that_thinks_gets_room() -> None:
+    class Thinker(Simulated):
+        def _say(self, *_: Any) -> tuple[str, list[str]]:
+            return GREETING, []
+
+        def _sent(self, body: Mapping[str, Any], prompt: str, thought: str, *rest: Any, **more: Any) -> Answer:
+            return super()._sent(body, prompt, "hm " * 100, *rest, **more)
+
+    held = _opened(Thinker())
+    assert (held.interview.subject.room, held.interview.subject.thinks) == (256, True)
+    assert held.interview.subject.control == GREETING
+
+
+def test_an_echo_is_told() -> None:
+    held = _opened(Simulated(echoes=True))
+    assert held.interview.subject.echoes
+    assert held["echo"].value == "yes"
+
+
+@pytest.mark.parametrize(
+    ("content", "key", "found"),
+    [
+        ("Hello!", None, "unknown"),
+        ("Hello!", "reasoning_content", "field"),
+        ("Hello!", "reasoning", "field"),
+        ("<think>hm</think>Hello!", None, "field"),
+        ("hm</think>Hello!", None, "think_tags_preopened"),
+        ("hm</think>Hello <think>!", None, "think_tags_preopened"),
+    ],
+)
+def test_how_reasoning_is_carried(content: str, key: str | None, found: str) -> None:
+    class Carrier(Simulated):
+        def answer(self, body: Mapping[str, Any]) -> Answer:
+            message = {"role": "assistant", "content": content, **({key: THOUGHT} if key else {})}
+            return json_answer({"choices": [{"index": 0, "message": message, "finish_reason": "stop"}]})
+
+    assert _opened(Carrier())["response.reasoning"].value == found
+
+
+def test_a_stream_of_a_server_far_away_is_as_the_client_wants_it() -> None:
+    assert _opened(Simulated(), local=False)["stream"].value == "pieces"
+    assert _opened(Simulated(), local=False)["request.stream"].value == "as_client"
+
+
+def test_what_a_stream_is_made_of() -> None:
+    assert (
+        _opened(Simulated())["stream"].evidence
+        == "no keep-alive comments; [DONE] at the end; usage only when asked for"
+    )
+
+
+@pytest.mark.parametrize(
+    ("server", "counts"),
+    [
+        (Simulated(), True),
+        (Simulated(counts=False), False),
+        (type("Liar", (Simulated,), {"_visible": lambda *_: iter(["one"])})(), False),
+    ],
+)
+def test_whether_counts_can_be_trusted(server: Simulated, *, counts: bool) -> None:
+    assert _opened(server).interview.subject.counts is counts
