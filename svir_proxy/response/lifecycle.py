@@ -69,12 +69,13 @@ TRANSITIONS: Final[dict[State, dict[type, State]]] = {
 class Lifecycle:
     """The end of the stages: collects the events that may leave the core."""
 
-    __slots__ = ("_events", "_next", "error", "state")
+    __slots__ = ("_next", "error", "events", "state")
 
     def __init__(self) -> None:
         self.state = State.WAITING
         self._next = TRANSITIONS[State.WAITING]
-        self._events: list[Event] | None = None
+        self.events: list[Event] | None = None
+        """Those since the last `take`; None: none."""
         self.error: ProxyError | None = None
         """Why the answer failed, if it did."""
 
@@ -88,18 +89,18 @@ class Lifecycle:
             self._next = TRANSITIONS[state]
             if isinstance(event, Failed):
                 self.error = event.error
-        if self._events is None:
-            self._events = [event]  # type: ignore[list-item]  # no internal event is in the table
+        if self.events is None:
+            self.events = [event]  # type: ignore[list-item]  # no internal event is in the table
         else:
-            self._events.append(event)  # type: ignore[arg-type]
+            self.events.append(event)  # type: ignore[arg-type]
 
     def complete(self, events: list[Event]) -> None:
         """Take all the events of a complete answer, in their order, where none came before."""
         self.state = State.COMPLETE
         self._next = TRANSITIONS[State.COMPLETE]
-        self._events = events
+        self.events = events
 
     def take(self) -> list[Event]:
         """The events since the last call."""
-        events, self._events = self._events, None
+        events, self.events = self.events, None
         return [] if events is None else events

@@ -64,7 +64,7 @@ class StreamNormalizer:
 
     __slots__ = (
         *("_begun", "_body", "_body_ended", "_calls", "_errors", "_extras", "_finish", "_frame", "_head"),
-        *("_lifecycle", "_limits", "_parser", "_profile", "_reader", "_request", "_size", "_take"),
+        *("_limits", "_parser", "_profile", "_reader", "_request", "_size", "_take", "lifecycle"),
     )
 
     def __init__(
@@ -81,7 +81,8 @@ class StreamNormalizer:
         self._extras = extras
         self._request = request
         self._profile = profile
-        self._lifecycle = Lifecycle()
+        self.lifecycle = Lifecycle()
+        """How far the answer is, and why it failed."""
         # What reads chunks; not made for an answer that is read in one look.
         self._reader: ChunkReader | None = None
         # What takes the bytes: a function and no method, which would tie the normalizer to itself.
@@ -93,12 +94,12 @@ class StreamNormalizer:
     @property
     def state(self) -> State:
         """How far the answer is."""
-        return self._lifecycle.state
+        return self.lifecycle.state
 
     @property
     def error(self) -> ProxyError | None:
         """Why the answer failed, if it did."""
-        return self._lifecycle.error
+        return self.lifecycle.error
 
     @property
     def call_extras(self) -> Mapping[str, Any]:
@@ -112,33 +113,34 @@ class StreamNormalizer:
 
     def receive_data(self, data: bytes) -> list[Event]:
         """The events that *data* completes."""
-        lifecycle = self._lifecycle
+        lifecycle = self.lifecycle
         if lifecycle.state not in OVER:
             try:
                 self._take(self, data)
             except ProxyError as error:
                 self._fail(error)
-        return lifecycle.take()
+        events, lifecycle.events = lifecycle.events, None  # `take`, without the call
+        return events or []
 
     def receive_eof(self, clean: bool) -> list[Event]:
         """The events that the end of the body completes; call it once. *clean*: the HTTP body ended properly."""
-        if self._lifecycle.state not in OVER:
+        if self.lifecycle.state not in OVER:
             self._body_ended = clean
             try:
                 self._end(clean)
             except ProxyError as error:
                 self._fail(error)
-        return self._lifecycle.take()
+        return self.lifecycle.take()
 
     def fail(self, error: ProxyError) -> list[Event]:
         """The events of an answer that ends here for a reason outside of it: a time limit, a shutdown."""
-        if self._lifecycle.state not in OVER:
+        if self.lifecycle.state not in OVER:
             self._fail(error)
-        return self._lifecycle.take()
+        return self.lifecycle.take()
 
     def _make_reader(self) -> ChunkReader:
         """The reader of chunks, and the stages behind it."""
-        request, profile, limits, texts = self._request, self._profile, self._limits, self._lifecycle.feed
+        request, profile, limits, texts = self._request, self._profile, self._limits, self.lifecycle.feed
         demand = request.tool_choice if request.tool_choice in ("required", "named") and request.tool_names else None
         self._finish = Finish(texts, named_tool=request.named_tool, demand=demand)
         self._calls = ToolCalls(
@@ -205,7 +207,7 @@ class StreamNormalizer:
     # ----------------------------------------------------------------- a stream
 
     def _stream(self, data: bytes) -> None:
-        lifecycle = self._lifecycle
+        lifecycle = self.lifecycle
         parser = self._parser
         frame = self._frame
         for name, payload in parser.feed(data):
@@ -256,7 +258,7 @@ class StreamNormalizer:
                 raise self._truncated(self._body_ended) from None  # half an event
             raise unreadable(f"an event is no JSON: {self._excerpt(data)}") from None
         for payload in payloads:
-            if self._lifecycle.state in OVER:
+            if self.lifecycle.state in OVER:
                 return
             if payload is DONE:
                 self._done()
@@ -273,7 +275,7 @@ class StreamNormalizer:
     def _end(self, clean: bool) -> None:
         if self._take is StreamNormalizer._stream:
             self._stream(b"\n\n")  # the last event may lack its empty line
-            if self._lifecycle.state in OVER:
+            if self.lifecycle.state in OVER:
                 return
             if not clean or not self._finish.seen:
                 raise self._truncated(clean)
@@ -298,11 +300,11 @@ class StreamNormalizer:
                 raise unreadable(f"the body is no JSON: {self._excerpt(body)}") from None
             raise self._truncated(clean) from None
         if not self._extras and (events := read_plain(answer, self._request, self._profile)):
-            self._lifecycle.complete(events)
+            self.lifecycle.complete(events)
             return
         self._make_reader()
         self._read(answer)
-        if self._lifecycle.state in OVER:
+        if self.lifecycle.state in OVER:
             return
         if not self._answered:
             raise unreadable(f"the body has neither choices nor an error: {self._excerpt(body)}")
@@ -331,9 +333,9 @@ class StreamNormalizer:
     def _fail(self, error: ProxyError) -> None:
         error.__traceback__ = error.__context__ = None  # their frames would tie the normalizer to itself
         failed = Failed(error)
-        if self._reader is None or self._lifecycle.state is State.WAITING:
+        if self._reader is None or self.lifecycle.state is State.WAITING:
             # What was held back is no output, so that the failure keeps its status.
-            self._lifecycle.feed(failed)
+            self.lifecycle.feed(failed)
         else:
             self._reader.finish()
             self._head(failed)

@@ -84,9 +84,13 @@ class SSEWriter:
             key = b'"reasoning_content":'
         else:
             return self._write_rare(event)
+        try:
+            text = orjson.dumps(event.text)  # `_string`, without the call
+        except TypeError:
+            text = dumps(event.text)
         if self._logprobs is None and self._extras is None:
-            return b"".join((self._head, key, _string(event.text), _TAIL))
-        return self._delta(key + _string(event.text))
+            return b"".join((self._head, key, text, _TAIL))
+        return self._delta(key + text)
 
     def _write_rare(self, event: Event) -> bytes:
         match event:

@@ -161,7 +161,8 @@ class StreamedAnswer:
                 out.append(self._writer.write(event))
         data = out[0] if len(out) == 1 else b"".join(out)
         if data:
-            self._write(data)
+            self._wrote_at = self._loop.time()  # `_write`, without the call
+            self._sender.write(data)
 
     def fail(self, error: ProxyError) -> None:
         """The last event of a stream that has begun and failed."""

@@ -124,10 +124,12 @@ class Reception:
         self._max_bytes = max_bytes
         self._room = max_bytes if answer.gathers else sys.maxsize
         self._normalizer = normalizer
+        self._lifecycle = normalizer.lifecycle
         self._answer = answer
         self._watch = watch
         self._decoder = decoder
-        self._over = False
+        self.is_over = False
+        """Whether nothing of the body counts any more."""
         self._done: asyncio.Future[None] | None = None
         self._ended = False
         self._body: UpstreamBody | None = None
@@ -141,10 +143,10 @@ class Reception:
         self._body = body
         self._answer.begin_source(self)
         try:
-            body.attach(self)
-            if not self._over:
+            body.attach(self if self._decoder is None else _Decoded(self, self._decoder))
+            if not self.is_over:
                 self._done = self._watch.loop.create_future()
-                self._watch.tell(self._fail)
+                self._watch.tell(self.fail)
                 await self._done
         finally:
             self._watch.tell(None)
@@ -167,80 +169,87 @@ class Reception:
 
     def data_received(self, data: bytes) -> None:
         """Bytes of the body."""
-        if self._decoder is None:
-            self._take(data)
-            return
-        try:
-            # One read can stand for tens of megabytes, so they are taken as they are made, up to the first too many.
-            for piece in self._decoder.pieces(data):
-                self._take(piece)
-                if self._over:
-                    return
-        except httpx.DecodingError as exc:
-            self._fail(ProxyError("upstream_bad_response", f"The server's answer cannot be read: {exc}."))
-
-    def body_ended(self, error: Exception | None) -> None:
-        """The end of the body."""
-        self._ended = True
-        if self._lingering is not None:
-            self._lingering.cancel()
-        normalizer = self._normalizer
-        if normalizer.state not in OVER:
-            events = normalizer.receive_eof(error is None and self._is_whole())
-            self._answer.take(events)
-            self._note_end()
-
-    def _is_whole(self) -> bool:
-        """Whether what was compressed ended with the body."""
-        try:
-            if self._decoder is not None:
-                self._decoder.finish()
-        except httpx.DecodingError:
-            return False
-        return True
-
-    def _take(self, data: bytes) -> None:
-        normalizer = self._normalizer
-        if self._over:
+        if self.is_over:
             return  # after [DONE]
         self._room -= len(data)
         if self._room < 0:
-            self._fail(
+            self.fail(
                 ProxyError(
                     "upstream_bad_response",
                     f"The server's answer is larger than {self._max_bytes} bytes (limits.max_answer_bytes).",
                 )
             )
             return
+        normalizer = self._normalizer
         events = normalizer.receive_data(data)
         if events:
             self._answer.take(events)
-            if normalizer.state in OVER:
+            if self._lifecycle.state in OVER:
                 if normalizer.pieces != self._pieces:
                     self._watch.output()
                 self._note_end()
                 return
-        if normalizer.pieces != self._pieces:
+        if (pieces := normalizer.pieces) != self._pieces:
             # Also of text or calls that are held back: nothing for the client yet, but the server is at work.
-            self._pieces = normalizer.pieces
+            self._pieces = pieces
             self._watch.output()
 
-    def _fail(self, error: ProxyError) -> None:
-        if self._over:
+    def body_ended(self, error: Exception | None) -> None:
+        """The end of the body."""
+        self._ended = True
+        if self._lingering is not None:
+            self._lingering.cancel()
+        if self._lifecycle.state not in OVER:
+            events = self._normalizer.receive_eof(error is None)
+            self._answer.take(events)
+            self._note_end()
+
+    def fail(self, error: ProxyError) -> None:
+        """The answer ends here, for this reason."""
+        if self.is_over:
             return
         self._answer.take(self._normalizer.fail(error))
         self._note_end()
 
     def _note_end(self) -> None:
         self.error = self._normalizer.error
-        self._over = True
+        self.is_over = True
         if self._done is not None and not self._done.done():
             self._done.set_result(None)
 
     def _release(self, body: UpstreamBody) -> None:
         """Let a body that is about to end do so; stop the generation of any other."""
-        if not self._ended and self._normalizer.state is State.COMPLETE:
+        if not self._ended and self._lifecycle.state is State.COMPLETE:
             self._lingering = self._watch.loop.call_later(_LINGER, body.close)
             body.resume()
         else:
             body.close()
+
+
+class _Decoded:
+    """Stands before a reception and undoes the content-encoding."""
+
+    def __init__(self, reception: Reception, decoder: Decoder) -> None:
+        self._reception = reception
+        self._decoder = decoder
+
+    def data_received(self, data: bytes) -> None:
+        """Bytes as sent."""
+        reception = self._reception
+        try:
+            # One read can stand for tens of megabytes, so they are taken as they are made, up to the first too many.
+            for piece in self._decoder.pieces(data):
+                reception.data_received(piece)
+                if reception.is_over:
+                    return
+        except httpx.DecodingError as exc:
+            reception.fail(ProxyError("upstream_bad_response", f"The server's answer cannot be read: {exc}."))
+
+    def body_ended(self, error: Exception | None) -> None:
+        """The end, which is none where what was compressed has not ended."""
+        if error is None:
+            try:
+                self._decoder.finish()
+            except httpx.DecodingError as exc:
+                error = exc
+        self._reception.body_ended(error)

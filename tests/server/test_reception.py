@@ -71,8 +71,9 @@ class Setup:
 
     async def feed(self, *data: bytes) -> None:
         await until(lambda: self.body.sink is not None)
+        assert self.body.sink is not None
         for part in data:
-            self.reception.data_received(part)
+            self.body.sink.data_received(part)
 
     async def silence(self, clock: Clock, seconds: float) -> None:
         """Nothing comes for *seconds*; timers have run afterwards."""
@@ -275,7 +276,8 @@ PACKED: Final = gzip.compress(text("a") + FINISH, mtime=0)
 async def test_compressed(data: bytes, kind: str | None, cut: int) -> None:
     setup = Setup(encoding="gzip")
     await setup.feed(*(data[at : at + cut] for at in range(0, len(data), cut)))
-    setup.reception.body_ended(None)
+    assert setup.body.sink is not None
+    setup.body.sink.body_ended(None)
     error = await setup.result()
     assert (error and error.kind) == kind
 
