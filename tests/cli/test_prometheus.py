@@ -19,7 +19,7 @@ from tests.server.support import DONE, FINISH, LAST_PIECE, piece
 from tests.server.transport.raw_server import soon
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncIterator
+    from collections.abc import AsyncIterator, Sequence
     from pathlib import Path
 
 KEY: Final = "a-key-for-prometheus"
@@ -53,8 +53,10 @@ class Prometheus:
 
 
 @asynccontextmanager
-async def prometheus(folder: Path, targets: dict[str, tuple[str, dict[str, Any]]]) -> AsyncIterator[Prometheus]:
-    """One that scrapes *targets*: address and more settings, by job."""
+async def prometheus(
+    folder: Path, targets: dict[str, tuple[str, dict[str, Any]]], rules: Sequence[Path] = ()
+) -> AsyncIterator[Prometheus]:
+    """One that scrapes *targets*: address and more settings, by job; and evaluates the *rules* of these files."""
     program = shutil.which("prometheus")
     if program is None:
         pytest.skip("there is no prometheus: apt-get install prometheus")
@@ -63,7 +65,8 @@ async def prometheus(folder: Path, targets: dict[str, tuple[str, dict[str, Any]]
         for job, (address, more) in targets.items()
     ]
     config = folder / "prometheus.yml"
-    config.write_text(json.dumps({"global": {"scrape_interval": "200ms"}, "scrape_configs": jobs}))
+    often = {"scrape_interval": "200ms", "evaluation_interval": "200ms"}
+    config.write_text(json.dumps({"global": often, "scrape_configs": jobs, "rule_files": list(map(str, rules))}))
     process = await asyncio.create_subprocess_exec(
         program,
         f"--config.file={config}",

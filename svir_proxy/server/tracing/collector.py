@@ -16,6 +16,9 @@ from svir_proxy.settings import TracingSettings
 
 _LOGGER: Final = logging.getLogger("svir_proxy")
 _STATUS: Final = re.compile(r"code: (\d+)")
+_FULL: Final = "Queue full"
+_FULL_SECONDS: Final = 60.0
+"""How long nothing more is said of a full queue."""
 
 
 class _Words(logging.Handler):
@@ -27,10 +30,14 @@ class _Words(logging.Handler):
     def __init__(self) -> None:
         super().__init__(logging.WARNING)
         self.last = ""
+        self._full_until = 0.0
 
     def emit(self, record: logging.LogRecord) -> None:
-        """Keep the message of *record*."""
+        """Keep the message of *record*; that the queue is full is told, now and then."""
         self.last = record.getMessage()
+        if self.last.startswith(_FULL) and record.created >= self._full_until:
+            self._full_until = record.created + _FULL_SECONDS
+            _LOGGER.warning("traces come faster than the collector takes them: some are lost (OTEL_BSP_MAX_QUEUE_SIZE)")
 
 
 _WORDS: Final = _Words()

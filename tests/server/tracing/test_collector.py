@@ -5,9 +5,10 @@ from __future__ import annotations
 import logging
 
 import pytest
-from opentelemetry.sdk.trace.export import SpanExportResult
+from opentelemetry.sdk.trace import TracerProvider
+from opentelemetry.sdk.trace.export import BatchSpanProcessor, SpanExportResult
 
-from svir_proxy.server.tracing.collector import Collector
+from svir_proxy.server.tracing.collector import _WORDS, Collector
 from svir_proxy.settings import TracingSettings
 from tests.support.collector import SpanCollector
 
@@ -49,3 +50,19 @@ def test_a_url_of_the_environment_is_told_without_its_secrets(
         "the last traces did not reach the collector at http://127.0.0.1:1/v1/traces in time",
     ]
     assert collector.force_flush()
+
+
+def test_a_full_queue_is_told_now_and_then(monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture) -> None:
+    monkeypatch.setattr(_WORDS, "_full_until", 0.0)
+    with SpanCollector() as server:
+        server.answers.clear()
+        collector = Collector(TracingSettings(endpoint=server.url))
+        processor = BatchSpanProcessor(collector, max_queue_size=2, max_export_batch_size=2, schedule_delay_millis=10)
+        provider = TracerProvider(shutdown_on_exit=False)
+        provider.add_span_processor(processor)
+        for _ in range(20):
+            provider.get_tracer("svir_proxy").start_span("s").end()
+        server.answers.set()
+        provider.shutdown()
+    said = "traces come faster than the collector takes them: some are lost (OTEL_BSP_MAX_QUEUE_SIZE)"
+    assert [record.getMessage() for record in caplog.records].count(said) == 1
