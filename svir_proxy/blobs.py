@@ -52,6 +52,16 @@ class Blobs:
             return raw, None
         return b"".join((*kept, raw[done:])), blobs
 
+    @property
+    def count(self) -> int:
+        """How many payloads there are."""
+        return len(self._payloads)
+
+    @property
+    def size(self) -> int:
+        """Bytes of all of them."""
+        return sum(end - start for start, end in self._payloads)
+
     def fill(self, body: bytes) -> list[bytes | memoryview]:
         """*body*, with its payloads in the place of their markers, in pieces; markers may be missing or repeated."""
         first, *rest = body.split(self._prefix)

@@ -56,6 +56,7 @@ class ClientRequest:
         blobs: Large payloads of the body, which holds markers in their place; None: it has none.
         notes: What was repaired in reading it.
         part_kinds: Kinds of content beside text: ``image``, ``audio``, ``file``, ``video``.
+        is_counted: Whether the proxy needs the token counts itself, whatever the client wants to know.
     """
 
     id: Final[str]
@@ -71,6 +72,7 @@ class ClientRequest:
     part_kinds: Final[frozenset[str]]
     blobs: Final[Blobs | None] = None
     notes: Final[tuple[str, ...]] = ()
+    is_counted: Final[bool] = False
 
     @classmethod
     def from_json(cls, raw: bytes | bytearray, *, id: str, received: int) -> Self:  # noqa: A002 - the field's name

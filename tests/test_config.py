@@ -13,7 +13,7 @@ import yaml
 from pydantic import BaseModel
 
 from svir_proxy.profiles import builtin_names
-from svir_proxy.settings import AuthKey, Backend, Settings, Timeouts, load_settings
+from svir_proxy.settings import AuthKey, Backend, KeyLimits, Settings, Timeouts, load_settings
 from tests.server.transport.raw_server import Certificate
 
 CONFIG: Final = Path(__file__).parents[1] / "config"
@@ -70,7 +70,7 @@ def _mounted(value: Any, folder: Path) -> Any:
         if path.suffix == ".pem":
             Certificate(folder).pem.rename(path)
         else:
-            path.write_text("sk-mounted")
+            path.write_text("redis://:secret@127.0.0.1:6379/0" if "store" in path.name else "sk-mounted")
         return str(path)
     return value
 
@@ -98,6 +98,8 @@ def test_every_setting_is_in_the_example() -> None:
     assert set(written["backends"][0]["timeouts"]) == set(Timeouts.model_fields)
     [keys] = [value for section, key, value in _EXAMPLES if (section, key) == ("auth", "keys")]
     assert {key for entry in keys if isinstance(entry, dict) for key in entry} == set(AuthKey.model_fields)
+    [limits] = [value for section, key, value in _EXAMPLES if (section, key) == ("auth", "limits")]
+    assert set(limits) == set(KeyLimits.model_fields)
 
 
 def test_the_example_shows_the_defaults() -> None:

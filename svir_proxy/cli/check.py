@@ -24,7 +24,7 @@ def add_parser(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) 
 
 def run(args: argparse.Namespace) -> int:
     """Load the settings as ``serve`` would."""
-    from svir_proxy.settings import SettingsError, load_settings  # noqa: PLC0415 --help need not import pydantic
+    from svir_proxy.settings import SettingsError, cautions, load_settings  # noqa: PLC0415 --help need not import pydantic
 
     try:
         settings = load_settings(args.config)
@@ -33,6 +33,8 @@ def run(args: argparse.Namespace) -> int:
         return BAD_CONFIGURATION
     for line in _summary(settings):
         print(line)
+    for path, text in cautions(settings):
+        print(f"warning: {path}: {text}")
     return OK
 
 

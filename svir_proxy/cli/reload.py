@@ -13,6 +13,7 @@ import queue
 import threading
 from typing import TYPE_CHECKING, Any, Final
 
+from svir_proxy.cli.configuration import caution
 from svir_proxy.settings import SettingsError, configuration_files, find_config, load_settings
 
 if TYPE_CHECKING:
@@ -105,6 +106,7 @@ class Reloader:
         else:
             self._settings = settings
             _LOGGER.info("the configuration was reloaded")
+            caution(settings)
 
 
 class Watch(threading.Thread):

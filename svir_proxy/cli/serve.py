@@ -7,7 +7,7 @@ import sys
 from typing import TYPE_CHECKING
 
 from svir_proxy.cli import BAD_CONFIGURATION, COMMANDS
-from svir_proxy.cli.configuration import add_config_option, report
+from svir_proxy.cli.configuration import add_config_option, caution, report
 
 if TYPE_CHECKING:
     import argparse
@@ -32,6 +32,7 @@ def run(args: argparse.Namespace) -> int:
     from svir_proxy.cli.http_server import serve  # noqa: PLC0415 see above
     from svir_proxy.cli.reload import Source  # noqa: PLC0415 see above
     from svir_proxy.cli.supervisor import serve_with_workers  # noqa: PLC0415 see above
+    from svir_proxy.server.logs import set_up_logging  # noqa: PLC0415 see above
     from svir_proxy.settings import SettingsError  # noqa: PLC0415 see above
 
     given = {name: getattr(args, name) for name in ("host", "port", "workers")}
@@ -42,6 +43,8 @@ def run(args: argparse.Namespace) -> int:
     except SettingsError as exc:
         report(exc)
         return BAD_CONFIGURATION
+    set_up_logging(settings.logging)
+    caution(settings)
     if settings.server.workers == 1:
         return serve(make_app(settings), settings, source)
     return serve_with_workers(make_app, settings, source)

@@ -43,6 +43,8 @@ from svir_proxy.server.learned import Learned
 from svir_proxy.server.metrics.endpoint import MetricsEndpoint
 from svir_proxy.server.metrics.metrics import Metrics, Place
 from svir_proxy.server.passthrough import PASSED, PassThrough, is_passed
+from svir_proxy.server.quotas.access import Access
+from svir_proxy.server.quotas.rate_headers import RATE_HEADERS
 from svir_proxy.server.remote_images import ImageFetcher
 from svir_proxy.server.request_log import write_line
 from svir_proxy.server.request_record import RequestRecord
@@ -91,6 +93,8 @@ class Proxy:
     breakers: Breakers
     tracing: Tracing | None
     """Where the spans of requests go; None: they are not traced."""
+    access: Access | None
+    """What the holders of keys may do; None: all alike, and as much as they like."""
     live: set[RequestRecord]
     """The requests that are being answered."""
 
@@ -104,6 +108,7 @@ class Proxy:
         self.settings = settings
         self._gate = Gate(settings)
         self._upstreams = [Upstream(backend, settings.limits, transport) for backend in settings.backends]
+        self.access = Access.of(settings.auth, None if before is None else before.access)
         routing = settings.routing
         self.breakers = Breakers(routing.breaker_failures, routing.breaker_seconds)
         if before is None:
@@ -119,10 +124,18 @@ class Proxy:
             self.learned = before.learned.of(same)
             self.calls = before.calls
         self._images = ImageFetcher()
-        self._chat = Chat(settings, self.catalog, self.learned, self._images, self.calls, breakers=self.breakers)
+        self._chat = Chat(
+            settings,
+            self.catalog,
+            self.learned,
+            self._images,
+            self.calls,
+            breakers=self.breakers,
+            access=self.access,
+        )
         seconds = routing.health_seconds
         self._checks = Health(self.catalog, self.breakers, seconds) if seconds is not None else None
-        self._pass_through = PassThrough(settings, self.catalog, self.breakers)
+        self._pass_through = PassThrough(settings, self.catalog, self.breakers, self.access)
         self.live = set()
         self._on_idle: Callable[[], None] | None = None
         self.app: ASGIApp = self._serve
@@ -133,7 +146,7 @@ class Proxy:
                 allow_origins=settings.server.cors_origins,
                 allow_methods=["GET", "POST"],
                 allow_headers=["*"],
-                expose_headers=["x-request-id", "x-svir-backend", "x-svir-rewrites", "retry-after"],
+                expose_headers=["x-request-id", "x-svir-backend", "x-svir-rewrites", "retry-after", *RATE_HEADERS],
             )
         routes = [
             Route("/models", _Endpoint(self._list_models), methods=["GET"]),
@@ -166,6 +179,8 @@ class Proxy:
             await self._checks.close()
         await self.catalog.close()
         await self._images.close()
+        if self.access is not None:
+            await self.access.close()
         for upstream in self._upstreams:
             await upstream.close()
         if self.tracing is not None:
@@ -203,6 +218,8 @@ class Proxy:
             _LOGGER.exception("request %s failed in the proxy itself", request_id)
             await send_error(send, internal_error(request_id), headers)
         finally:
+            if record.grant is not None:
+                record.grant.settle(record)
             write_line(record)
             if self._count is not None:
                 self._count(record, self.catalog.known_as)
@@ -238,10 +255,17 @@ class Proxy:
 
     async def _list_models(self, scope: Scope) -> _Json:
         everything = QueryParams(scope["query_string"]).get("all", "") in ("true", "1")
-        return 200, {"object": "list", "data": await self.catalog.entries(everything=everything)}
+        entries = await self.catalog.entries(everything=everything)
+        if self.access is not None:
+            entries = self.access.visible(scope["svir.record"].key, entries)
+        return 200, {"object": "list", "data": entries}
 
     async def _get_model(self, scope: Scope) -> _Json:
-        return 200, await self.catalog.entry(scope["path_params"]["id"])
+        record = scope["svir.record"]
+        model = scope["path_params"]["id"]
+        if self.access is not None:
+            self.access.check(record, model)
+        return 200, await self.catalog.entry(model, record.may)
 
     async def _health(self, scope: Scope) -> _Json:
         del scope

@@ -9,7 +9,7 @@ from __future__ import annotations
 import asyncio
 import difflib
 import time
-from collections.abc import Container, Iterable, Mapping, Sequence
+from collections.abc import Callable, Container, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any, Final, NamedTuple
 
@@ -87,8 +87,10 @@ class Catalog:
         routes = await self.routes(model)
         return next((route for route in routes if not self.is_away(route.upstream)), routes[0])
 
-    async def routes(self, model: str) -> tuple[Route, ...]:
+    async def routes(self, model: str, may: Callable[[str], bool] | None = None) -> tuple[Route, ...]:
         """The backends that have *model*, by priority; raises ProxyError, model_not_found with the nearest names.
+
+        Of the names only those are told that *may* is true for; None: any.
 
         Aliases hide what the servers' lists have under the same name. A backend that stands alone is asked for any
         name, unless naming a model makes its server load it: then it has to be in the server's list or among the
@@ -108,7 +110,7 @@ class Catalog:
             await asyncio.gather(*(self.models(u) for u in self.upstreams if not self._listings[u.name].until))
             return self._listed(model) or _routes(means)
         if len(self.upstreams) == 1:
-            return (await self._alone(self.upstreams[0], model),)
+            return (await self._alone(self.upstreams[0], model, may),)
         if routes := self._listed(model):
             return routes
         for upstream in self.upstreams:
@@ -117,7 +119,7 @@ class Catalog:
             await self.models(upstream)
             if self._listings[upstream.name].ids.get(model) is not None:
                 return self._listed(model)
-        raise self._missing(model)
+        raise self._missing(model, may)
 
     def routes_at_hand(self, model: str) -> tuple[Route, ...] | None:
         """What `routes` says, where no list has to be read for it; None where one may have to be."""
@@ -129,7 +131,7 @@ class Catalog:
         found = self._listings[upstream.name].ids.get(model)
         return (Route(upstream, found or model, listed=found is not None),)
 
-    async def _alone(self, upstream: Upstream, model: str) -> Route:
+    async def _alone(self, upstream: Upstream, model: str, may: Callable[[str], bool] | None) -> Route:
         if not model:
             return Route(upstream, model)
         policy = upstream.profile.request.model
@@ -143,7 +145,7 @@ class Catalog:
             if found is None and policy == "loads":
                 if isinstance(listed, ProxyError) and listed.kind not in _WITHOUT_LIST:
                     raise replace(listed)
-                raise self._missing(model)
+                raise self._missing(model, may)
         return Route(upstream, found or model, listed=found is not None)
 
     async def models(self, upstream: Upstream) -> list[ListedModel] | ProxyError:
@@ -192,12 +194,15 @@ class Catalog:
             if listing.until
         }
 
-    def gone(self, model: str, error: ProxyError) -> ProxyError:
-        """The model_not_found of a server that was thought to have *model*, with the nearest names that are known."""
+    def gone(self, model: str, error: ProxyError, may: Callable[[str], bool] | None = None) -> ProxyError:
+        """The model_not_found of a server that was thought to have *model*, with the nearest names that are known.
+
+        *may*: as for `routes`.
+        """
         for upstream in self.upstreams:
             if model in self._listings[upstream.name].ids:
                 self._refresh(upstream)
-        near = self._near(model)
+        near = self._near(model, may)
         said = error.message.rstrip()
         end = "" if said.endswith((".", "!", "?")) else "."
         return replace(error, message=f"{said}{end} {_did_you_mean(near)}") if near else error
@@ -208,8 +213,11 @@ class Catalog:
         errors = {name: listing.error for name, listing in self._listings.items()}
         return {name: "ok" if error is None else error.kind for name, error in errors.items()}
 
-    async def entry(self, model: str) -> dict[str, Any]:
-        """The canonical object of *model*, by its listed name or its server's id; raises ProxyError."""
+    async def entry(self, model: str, may: Callable[[str], bool] | None = None) -> dict[str, Any]:
+        """The canonical object of *model*, by its listed name or its server's id; raises ProxyError.
+
+        *may*: as for `routes`.
+        """
         for entry in await self.entries(everything=True):
             if entry["id"] == model:
                 return entry
@@ -219,7 +227,7 @@ class Catalog:
                     return item.entry()
         for upstream, _ in self._aliases.matching(model) or self._aliases.rest(model):
             return model_entry(model, self._started, upstream.name)
-        raise self._missing(model)
+        raise self._missing(model, may)
 
     async def close(self) -> None:
         """Ask no server any more."""
@@ -298,7 +306,7 @@ class Catalog:
             f"Backend {upstream.name!r} has no model list at {profile.endpoint.models_path}: check its base_url.",
         )
 
-    def _missing(self, model: str) -> ProxyError:
+    def _missing(self, model: str, may: Callable[[str], bool] | None) -> ProxyError:
         """The error for a model that no list has; what a server that is away has is not known."""
         errors = {name: listing.error for name, listing in self._listings.items()}
         away = [name for name, error in errors.items() if error is not None and error.kind in _AWAY]
@@ -310,15 +318,15 @@ class Catalog:
         if not model:
             text = "The request names no model, and more than one backend could be meant."
             return ProxyError("model_not_found", text, param="model")
-        near = self._near(model)
+        near = self._near(model, may)
         hint = _did_you_mean(near) if near else "Name it under models of its backend."
         return ProxyError("model_not_found", f"No backend has the model {model!r}. {hint}", param="model")
 
-    def _near(self, model: str) -> list[str]:
-        """The names that are nearest to *model*, or any; not itself."""
+    def _near(self, model: str, may: Callable[[str], bool] | None) -> list[str]:
+        """The names that are nearest to *model*, or any; not itself, and none that *may* not be told."""
         names = list(self._exact)
         names += [item.name for listing in self._listings.values() for item in listing.models or () if item.chat]
-        names = [name for name in dict.fromkeys(names) if name != model]
+        names = [name for name in dict.fromkeys(names) if name != model and (may is None or may(name))]
         near = difflib.get_close_matches(model[:_COMPARED_CHARACTERS], names[:_COMPARED_NAMES], n=3, cutoff=0.4)
         return near or names[:3]
 

@@ -24,6 +24,8 @@ from svir_proxy.server.exchange import Exchange
 from svir_proxy.server.failover import Failover
 from svir_proxy.server.http import Headers, fields, header, internal_error, random_id, read_body, send_body, stopped
 from svir_proxy.server.learned import Learned
+from svir_proxy.server.quotas.access import Access
+from svir_proxy.server.quotas.tokens import Meter
 from svir_proxy.server.remote_images import ImageFetcher, inline_images
 from svir_proxy.server.request_record import RequestRecord
 from svir_proxy.server.routing import conversation, in_order
@@ -53,6 +55,7 @@ class Chat:
         calls: CallMemory,
         *,
         breakers: Breakers,
+        access: Access | None = None,
     ) -> None:
         self._settings = settings
         self._max_request_bytes = settings.server.max_request_bytes
@@ -62,6 +65,7 @@ class Chat:
         self._images = images
         self._calls = calls
         self._breakers = breakers
+        self._access = access
 
     async def __call__(
         self, scope: Scope, receive: Receive, send: Send, headers: Headers, record: RequestRecord
@@ -70,10 +74,15 @@ class Chat:
         check_media_type(scope)
         raw = await read_body(scope, receive, self._max_request_bytes)
         request = ClientRequest.from_json(raw, id=random_id(), received=int(time.time()))
+        size = len(raw)
         del raw
         record.model, record.stream = request.model, request.stream
         with ClientWatch(scope, receive) as client:
-            routes = self._catalog.routes_at_hand(request.model) or await self._catalog.routes(request.model)
+            if self._access is not None:
+                request = await _let_in(self._access, request, size, headers, record)
+            routes = self._catalog.routes_at_hand(request.model) or await self._catalog.routes(
+                request.model, record.may
+            )
             answer = self._stream if request.stream else self._whole
             if len(routes) > 1:
                 await answer(self._failover(request, routes, headers, record), client, send, headers, record)
@@ -118,9 +127,10 @@ class Chat:
         )
 
     def _exchange(self, request: ClientRequest, route: Route, record: RequestRecord) -> Exchange:
-        if record.trace is None:
-            return Exchange(request, route, self._learned, self._calls)
-        return record.trace.exchange(request, route, self._learned, self._calls)
+        make = Exchange if record.trace is None else record.trace.exchange
+        exchange = make(request, route, self._learned, self._calls)
+        exchange.meter = record.meter
+        return exchange
 
     async def _inlined(self, request: ClientRequest, upstream: Upstream) -> ClientRequest:
         """*request* with what *upstream* does not fetch or read put in its place."""
@@ -155,7 +165,7 @@ class Chat:
         record.notes = (*exchange.notes, *answer.notes)
         if record.error is not None:
             if record.error.kind == "model_not_found":
-                record.error = self._catalog.gone(record.model, record.error)
+                record.error = self._catalog.gone(record.model, record.error, record.may)
             if not answer.committed:
                 headers += told(record.notes)
                 raise record.error
@@ -180,11 +190,27 @@ class Chat:
         headers += told(record.notes)
         if record.error is not None:
             if record.error.kind == "model_not_found":
-                record.error = self._catalog.gone(record.model, record.error)
+                record.error = self._catalog.gone(record.model, record.error, record.may)
             raise record.error
         record.status = 200
         client.release()
         await send_body(send, 200, answer.body(), headers)
+
+
+async def _let_in(
+    access: Access, request: ClientRequest, size: int, headers: Headers, record: RequestRecord
+) -> ClientRequest:
+    """*request* under the limits of its key; raises ProxyError. *size*: bytes of its body."""
+    access.check(record, request.model, request.body.get("models"))
+
+    def meter() -> Meter:
+        blobs = request.blobs
+        return Meter(size) if blobs is None else Meter(size - blobs.size, blobs.count)
+
+    notes = await access.admit(record, headers, meter)
+    if record.meter is None and not notes:
+        return request
+    return replace(request, is_counted=record.meter is not None, notes=(*request.notes, *notes))
 
 
 async def _run_and_tell(

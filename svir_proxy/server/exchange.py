@@ -25,6 +25,7 @@ from svir_proxy.server.catalog import Route
 from svir_proxy.server.held_answer import HeldAnswer
 from svir_proxy.server.interruption import Interruption
 from svir_proxy.server.learned import Facts, Learned
+from svir_proxy.server.quotas.tokens import Meter, Metered
 from svir_proxy.server.reception import Reception, Watch
 from svir_proxy.server.transport import UpstreamResponse
 
@@ -46,6 +47,8 @@ class Exchange:
         self._rewritten = rewrite_request(self.request, self._profile, route.model)
         self._retries: tuple[str, ...] = ()
         self._more: Mapping[str, str] | None = None  # headers that go along
+        self.meter: Meter | None = None
+        """Counts what comes of it; None: nobody does."""
         self.asked = "" if route.listed else route.model
         """The model asked for, where no list has it and any may answer."""
 
@@ -134,6 +137,9 @@ class Exchange:
     async def _ask(self, body: Body, answer: Answer, watch: Watch) -> ProxyError | None:
         """Ask once; the error where there is no whole answer."""
         upstream = self._upstream
+        if self.meter is not None:
+            self.meter.asked = True
+            answer = Metered(answer, self.meter)
         errors = upstream.error_reader(self.request)
         try:
             response = await self._respond(body, watch)

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import hashlib
 import hmac
+import time
 from collections.abc import Collection
+from datetime import UTC, datetime
 from typing import Final
 
 from starlette.types import Scope
@@ -25,7 +27,7 @@ class Gate:
     """Lets a request in or raises ProxyError."""
 
     def __init__(self, settings: Settings) -> None:
-        self._keys = settings.auth.hashed()
+        self._keys = [(holder.name, holder.digest, holder.expires) for holder in settings.auth.holders()]
         self._hosts = settings.server.accepted_hosts
         self._seen: set[bytes] = set()  # values of Host that were looked at and are fine
         has_route = settings.has_metrics and not settings.metrics_are_apart
@@ -61,13 +63,20 @@ class Gate:
             )
         digests = [hashlib.sha256(key.encode("latin-1")).digest() for key in shown]
         found = None
-        for name, known in self._keys:  # all of them, whichever matches, so that time tells nothing
+        for name, known, expires in self._keys:  # all of them, whichever matches, so that time tells nothing
             for digest in digests:
                 if hmac.compare_digest(digest, known):
-                    found = name
+                    found = name, expires
         if found is None:
             raise ProxyError("invalid_api_key", "The API key is not one of this proxy's keys (auth.keys).")
-        return found
+        name, expires = found
+        if expires is not None and time.time() >= expires:
+            over = datetime.fromtimestamp(expires, UTC)
+            raise ProxyError(
+                "invalid_api_key",
+                f"The API key {name!r} expired at {over:%Y-%m-%dT%H:%M:%SZ}. Ask the operator for another.",
+            )
+        return name
 
 
 def check_host(scope: Scope, hosts: Collection[str] | None) -> None:

@@ -16,6 +16,7 @@ from svir_proxy.response.json_text import loads
 from svir_proxy.response.upstream_error import ErrorReader
 from svir_proxy.server.catalog import Route
 from svir_proxy.server.http import Headers
+from svir_proxy.server.quotas.passed_tokens import PassedMeter
 from svir_proxy.server.relay import Relay
 from svir_proxy.server.transport import UpstreamResponse
 from svir_proxy.server.upload import Upload
@@ -39,27 +40,32 @@ class Passed(NamedTuple):
         path: Below /v1.
         headers: Those that go along, names in lower case.
         upload: The body, in which the model was looked for.
+        meter: What its tokens are counted with; None: they are not.
+        notes: What is to be told of it.
     """
 
     path: str
     headers: dict[str, str]
     upload: Upload
-
-    @property
-    def notes(self) -> tuple[str, ...]:
-        """What was repaired in reading it: nothing ever is."""
-        return ()
+    meter: PassedMeter | None = None
+    notes: tuple[str, ...] = ()
 
 
 class PassedAnswer:
-    """The client's side of an answer. *head* gives the headers that are the proxy's own, asked for when it begins."""
+    """The client's side of an answer. *head* gives the headers that are the proxy's own, asked for when it begins.
+
+    *meter* counts what comes of it.
+    """
 
     gathers = False
 
-    def __init__(self, send: Send, head: Callable[[], Headers], commit_after: float) -> None:
+    def __init__(
+        self, send: Send, head: Callable[[], Headers], commit_after: float, meter: PassedMeter | None = None
+    ) -> None:
         self._send = send
         self._head = head
         self._commit_after = commit_after
+        self._meter = meter
         self._relay: Relay | None = None
         self.status = 0
         """Of the answer."""
@@ -86,6 +92,7 @@ class PassedAnswer:
             self._commit_after,
             decoder=success.decoder,
             room=success.room,
+            meter=self._meter,
         )
         return await relay.run(success.body) or success.error_in(relay.held)
 
@@ -108,10 +115,10 @@ class Passing:
     """*request* on its way along *route*."""
 
     def __init__(self, request: Passed, route: Route) -> None:
-        self._request = request
+        self.request = request
         self._route = route
         self._more: Mapping[str, str] | None = None  # headers that go along
-        self.notes = ("model=alias",) if request.upload.put(route.model) else ()
+        self.notes = (*request.notes, "model=alias") if request.upload.put(route.model) else request.notes
         """What was changed in the request."""
 
     async def run(self, answer: PassedAnswer) -> ProxyError | None:
@@ -124,7 +131,9 @@ class Passing:
 
     async def _ask(self) -> Success:
         """The server's answer, whose head has come. Raises ProxyError where it is none that can be passed on."""
-        (path, _, upload), upstream = self._request, self._route.upstream
+        (path, _, upload, meter, _), upstream = self.request, self._route.upstream
+        if meter is not None:
+            meter.asked = True
         response = await self._respond()
         errors = upstream.error_reader(ClientRequest.without_chat(upload.model))
         if not 200 <= response.status < 300:
@@ -136,8 +145,7 @@ class Passing:
             raise
 
     def _respond(self) -> Awaitable[UpstreamResponse]:
-        path, headers, upload = self._request
-        model = self._route.model
+        (path, headers, upload, *_), model = self.request, self._route.model
         return self._route.upstream.pass_on(path, model, upload.content, upload.length, headers, more=self._more)
 
 

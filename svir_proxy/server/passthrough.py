@@ -22,6 +22,8 @@ from svir_proxy.server.client_watch import ClientWatch
 from svir_proxy.server.failover import Failover
 from svir_proxy.server.http import Headers, header, stopped
 from svir_proxy.server.passing import Passed, PassedAnswer, Passing
+from svir_proxy.server.quotas.access import Access
+from svir_proxy.server.quotas.passed_tokens import PassedMeter
 from svir_proxy.server.request_record import RequestRecord
 from svir_proxy.server.routing import in_order
 from svir_proxy.server.upload import Upload
@@ -46,13 +48,14 @@ def is_passed(path: str) -> bool:
 class PassThrough:
     """The routes. Raises ProxyError for an answer that has not begun, ClientGone where nobody waits for one."""
 
-    def __init__(self, settings: Settings, catalog: Catalog, breakers: Breakers) -> None:
+    def __init__(self, settings: Settings, catalog: Catalog, breakers: Breakers, access: Access | None = None) -> None:
         self._limit = settings.server.max_request_bytes
         self._origins = frozenset(settings.server.cors_origins)
         self._commit_after = settings.streaming.commit_after
         self._failover_seconds = settings.routing.failover_seconds
         self._catalog = catalog
         self._breakers = breakers
+        self._access = access
 
     async def __call__(
         self, scope: Scope, receive: Receive, send: Send, headers: Headers, record: RequestRecord
@@ -66,7 +69,9 @@ class PassThrough:
         given = {"content-type": header(scope, b"content-type"), "accept": header(scope, b"accept") or "*/*"}
         request = Passed(scope["path"], given, upload)
         with ClientWatch(scope if upload.is_whole else {}, upload.after) as client:
-            routes = await self._catalog.routes(upload.model)
+            if self._access is not None:
+                request = await _let_in(self._access, request, headers, record)
+            routes = await self._catalog.routes(upload.model, record.may)
             if len(routes) > 1:
                 failover = self._failover(request, _in_order(routes, scope, record), headers, record)
                 await self._answer(failover, client, send, headers, record)
@@ -140,7 +145,7 @@ class PassThrough:
         headers: Headers,
         record: RequestRecord,
     ) -> None:
-        answer = PassedAnswer(send, lambda: [*headers, *told(passing.notes)], self._commit_after)
+        answer = PassedAnswer(send, lambda: [*headers, *told(passing.notes)], self._commit_after, passing.request.meter)
         try:
             record.error = await passing.run(answer)
         except asyncio.CancelledError:
@@ -153,7 +158,7 @@ class PassThrough:
         record.notes, record.stream = passing.notes, answer.is_stream
         if record.error is not None:
             if record.error.kind == "model_not_found":
-                record.error = self._catalog.gone(record.model, record.error)
+                record.error = self._catalog.gone(record.model, record.error, record.may)
             if not answer.has_output:
                 headers += told(record.notes)
                 raise record.error
@@ -165,6 +170,17 @@ class PassThrough:
 
 def _passing(request: Passed, route: Route, record: RequestRecord) -> Passing:
     return Passing(request, route) if record.trace is None else record.trace.passing(request, route)
+
+
+async def _let_in(access: Access, request: Passed, headers: Headers, record: RequestRecord) -> Passed:
+    """*request* under the limits of its key; raises ProxyError."""
+    upload = request.upload
+    access.check(record, upload.model)
+    # Of a form's bytes most are a file's, which say nothing about tokens.
+    size = 0 if request.headers["content-type"].lower().startswith(_FORM) else upload.length or 0
+    meter = PassedMeter(size)
+    notes = await access.admit(record, headers, lambda: meter)
+    return request._replace(meter=None if record.meter is None else meter, notes=notes)
 
 
 def _in_order(routes: tuple[Route, ...], scope: Scope, record: RequestRecord) -> list[Route]:

@@ -13,6 +13,7 @@ import httpx
 from starlette.types import Message, Send
 
 from svir_proxy.errors import ProxyError
+from svir_proxy.server.quotas.passed_tokens import PassedMeter
 from svir_proxy.server.sender import Sender
 from svir_proxy.server.transport import Decoder, UpstreamBody
 from svir_proxy.settings import Timeouts
@@ -24,6 +25,7 @@ class Relay:
     """Passes one answer on: a `BodySink` in front of the client's *send*. *start* is the message it begins with.
 
     *room*: an answer of no more than so many bytes is kept in `held`, and not sent.
+    *meter* counts what passes.
     """
 
     def __init__(
@@ -35,12 +37,14 @@ class Relay:
         *,
         decoder: Decoder | None = None,
         room: int = 0,
+        meter: PassedMeter | None = None,
     ) -> None:
         self._sender = Sender(send, self._hold, self._let_go)
         self._start = start
         self._timeouts = timeouts
         self._decoder = decoder
         self._room = room
+        self._meter = meter
         self._loop = asyncio.get_running_loop()
         now = self._loop.time()
         self._commit_at = now + commit_after
@@ -127,6 +131,8 @@ class Relay:
     # within
 
     def _write(self, data: bytes) -> None:
+        if self._meter is not None:
+            self._meter.feed(data)
         if self._room:
             self.held += data
             if len(self.held) <= self._room:

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import time
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Protocol
 
 from svir_proxy.errors import ProxyError
+from svir_proxy.server.quotas.tokens import Meter
 
 if TYPE_CHECKING:
     from svir_proxy.server.tracing.request_trace import RequestTrace
@@ -40,6 +42,13 @@ class Progress(Protocol):
         """Why it ended, in OpenAI's words; None: it has not."""
 
 
+class Granted(Protocol):
+    """A request that was let in under limits."""
+
+    def settle(self, record: RequestRecord) -> None:
+        """The request is over: count what it took."""
+
+
 @dataclass(slots=True, eq=False)
 class RequestRecord:
     """One request. Whoever learns something of it writes it down here; nothing is taken back but by a failover."""
@@ -51,6 +60,12 @@ class RequestRecord:
     """The name of the key that was shown."""
     model: str = ""
     """As the client named it."""
+    may: Callable[[str], bool] | None = None
+    """Which models' names its key may use, and be told of; None: all."""
+    grant: Granted | None = None
+    """What it was let in with, to be settled when it is over; None: nothing is counted."""
+    meter: Meter | None = None
+    """What its tokens are counted with; None: they are not."""
     backend: str = ""
     """Who was asked last."""
     stream: bool = False

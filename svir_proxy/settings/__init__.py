@@ -1,7 +1,8 @@
 """The proxy's configuration: YAML file, environment and command line, checked as a whole before anything starts."""
 
-from svir_proxy.settings.auth import AuthKey, AuthSettings
+from svir_proxy.settings.auth import AuthKey, AuthSettings, KeyLimits
 from svir_proxy.settings.backend import Backend, Timeouts, unchanged
+from svir_proxy.settings.cautions import cautions
 from svir_proxy.settings.load import configuration_files, load_settings
 from svir_proxy.settings.metrics import MetricsSettings
 from svir_proxy.settings.model import (
@@ -20,6 +21,7 @@ __all__ = [
     "AuthKey",
     "AuthSettings",
     "Backend",
+    "KeyLimits",
     "LimitSettings",
     "LoggingSettings",
     "MetricsSettings",
@@ -30,6 +32,7 @@ __all__ = [
     "StreamingSettings",
     "Timeouts",
     "TracingSettings",
+    "cautions",
     "configuration_files",
     "find_config",
     "load_settings",

@@ -1,4 +1,4 @@
-"""The keys that clients of the proxy show."""
+"""The keys that clients of the proxy show, and what each of them may do."""
 
 from __future__ import annotations
 
@@ -6,11 +6,25 @@ import hashlib
 import re
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Annotated, Any, Self
+from typing import Annotated, Any, Literal, NamedTuple, Self
 
 from pydantic import AfterValidator, Field, PlainValidator, SecretStr, WithJsonSchema, model_validator
 
-from svir_proxy.settings.fields import Key, KeyFile, Name, Section, check_token, read_text
+from svir_proxy.settings.fields import (
+    Expiry,
+    Key,
+    KeyFile,
+    Name,
+    Seconds,
+    Section,
+    StoreUrl,
+    StoreUrlFile,
+    check_token,
+    read_text,
+)
+from svir_proxy.settings.problems import Problem, several
+
+Count = Annotated[int, Field(ge=1)]
 
 
 def hex_digest(value: str) -> str:
@@ -18,6 +32,45 @@ def hex_digest(value: str) -> str:
     if not re.fullmatch(r"[0-9a-fA-F]{64}", value):
         raise ValueError("must be 64 hex digits; printf %s KEY | sha256sum prints them")
     return value
+
+
+class KeyLimits(Section):
+    """How much one holder may ask for. What is not set has no limit. Minutes slide; days and months are UTC's."""
+
+    requests_per_minute: Count | None = None
+    """Requests in any 60 seconds, nearly: what the minute before counts for goes down with the seconds."""
+    tokens_per_minute: Count | None = None
+    """Tokens in and out, counted when an answer is over: the request that goes beyond is answered, the next is not."""
+    concurrent_requests: Count | None = None
+    """Requests at a time, streams included."""
+    requests_per_day: Count | None = None
+    """Requests from midnight to midnight, UTC."""
+    tokens_per_day: Count | None = None
+    """Tokens in and out, from midnight to midnight, UTC."""
+    requests_per_month: Count | None = None
+    """Requests in a month of the calendar, UTC."""
+    tokens_per_month: Count | None = None
+    """Tokens in and out in a month of the calendar, UTC."""
+
+
+class Holder(NamedTuple):
+    """Whom a key belongs to, and what comes with it.
+
+    Attributes:
+        name: As logs call it.
+        digest: The SHA-256 of the key, 32 bytes.
+        expires: Unix time from which on the key is refused; None: never.
+        account: Under what the holder's requests are counted. Keys of one name are one account.
+        models: The names that it may use, with ``*``; None: all.
+        limits: How much it may ask for.
+    """
+
+    name: str
+    digest: bytes
+    expires: float | None
+    account: str
+    models: tuple[str, ...] | None
+    limits: KeyLimits
 
 
 class AuthKey(Section):
@@ -31,6 +84,12 @@ class AuthKey(Section):
     """A file that holds the key."""
     sha256: Annotated[str, AfterValidator(hex_digest)] | None = Field(default=None, repr=False)
     """The SHA-256 of the key in hex, for a configuration that holds no secret."""
+    models: list[Annotated[str, Field(min_length=1)]] | None = None
+    """The models that the key may use, by the names that clients use; a * stands for any text. Not set: all."""
+    expires: Expiry | None = None
+    """When the key ends: a day, which is its last, or a time. UTC unless it says otherwise."""
+    limits: KeyLimits | None = None
+    """How much its holder may ask for. Not set: as auth.limits has it; {}: as much as it likes."""
 
     @model_validator(mode="before")
     @classmethod
@@ -95,13 +154,85 @@ class AuthSettings(Section):
     """Keys that are accepted, as `Authorization: Bearer KEY`: each a text, or a mapping with a name."""
     keys_file: Annotated[KeysInFile, PlainValidator(_keys_file), WithJsonSchema({"type": "string"})] | None = None
     """A file with one more key a line; # begins a comment."""
+    limits: KeyLimits = KeyLimits()
+    """How much the holder of a key without limits of its own may ask for; without any key, all clients together."""
+    store: StoreUrl | None = None
+    """Where requests and tokens are counted for all workers and replicas together: the URL of a Redis or Valkey
+    server. Not set: in the memory of each worker."""
+    store_file: StoreUrlFile | None = None
+    """A file that holds that URL, which may have a password in it."""
+    store_down: Literal["open", "closed"] = "open"
+    """What becomes of requests under limits while the store does not answer: let through uncounted, or refused."""
+    store_seconds: Seconds = 0.5
+    """How long the store may take for one request. After that it counts as down, until it answers a ping."""
+    rate_headers: bool = True
+    """Tell a client what is left, in x-ratelimit-... headers, where it has limits."""
+
+    @model_validator(mode="after")
+    def _one_store(self) -> Self:
+        if self.store is not None and self.store_file is not None:
+            raise several([("store", "stands beside store_file; keep one")])
+        return self
+
+    @model_validator(mode="after")
+    def _keys_of_one_name_agree(self) -> Self:
+        first: dict[str, int] = {}
+        problems: list[Problem] = []
+        for index, key in enumerate(self.keys):
+            if key.name is None:
+                continue
+            before = self.keys[first.setdefault(key.name, index)]
+            text = (
+                f"differs from that of keys[{first[key.name]}], which has the same name; keys of one name are one"
+                " holder, so give both the same, or this one another name"
+            )
+            problems += [
+                (f"keys[{index}].{field}", text)
+                for field in ("models", "limits")
+                if getattr(key, field) != getattr(before, field)
+            ]
+        if problems:
+            raise several(problems)
+        return self
+
+    @property
+    def store_url(self) -> SecretStr | None:
+        """The URL of the store, however it was given."""
+        return self.store_file.secret if self.store_file is not None else self.store
+
+    def holders(self) -> list[Holder]:
+        """The holder of every key; empty: the proxy is open."""
+        found = [
+            Holder(
+                key.name or f"keys[{index}]",
+                key.digest,
+                key.expires.timestamp() if key.expires is not None else None,
+                f"key:{key.name}" if key.name is not None else _account(key.digest),
+                tuple(key.models) if key.models is not None else None,
+                key.limits if key.limits is not None else self.limits,
+            )
+            for index, key in enumerate(self.keys)
+        ]
+        if self.keys_file is not None:
+            for line, secret in self.keys_file.keys:
+                digest = _digest(secret)
+                found.append(Holder(f"keys_file:{line}", digest, None, _account(digest), None, self.limits))
+        return found
 
     def hashed(self) -> list[tuple[str, bytes]]:
         """Name and SHA-256 digest (32 bytes) of every key; empty: the proxy is open."""
-        found = [(key.name or f"keys[{index}]", key.digest) for index, key in enumerate(self.keys)]
-        if self.keys_file is not None:
-            found += [(f"keys_file:{line}", _digest(key)) for line, key in self.keys_file.keys]
-        return found
+        return [(holder.name, holder.digest) for holder in self.holders()]
+
+    @property
+    def has_limits(self) -> bool:
+        """Whether anything is counted."""
+        nothing = KeyLimits()
+        return self.limits != nothing or any(key.limits not in (None, nothing) for key in self.keys)
+
+
+def _account(digest: bytes) -> str:
+    """For a key without a name, whose place in the list may change. Told to the store, so hashed once more."""
+    return f"sha256:{hashlib.sha256(digest).hexdigest()[:16]}"
 
 
 def _digest(key: SecretStr) -> bytes:

@@ -5,8 +5,11 @@ from __future__ import annotations
 import re
 import ssl
 from dataclasses import dataclass
+from datetime import UTC, date, datetime, time
+from importlib.util import find_spec
 from pathlib import Path
 from typing import Annotated, Any, Final
+from urllib.parse import urlsplit
 
 from pydantic import (
     AfterValidator,
@@ -23,6 +26,7 @@ from pydantic import (
 _SIZE: Final = re.compile(r"(\d+)\s*(B|KiB|MiB|GiB)?")
 _UNITS: Final = {"B": 1, "KiB": 2**10, "MiB": 2**20, "GiB": 2**30}
 _NAME: Final = re.compile(r"[A-Za-z0-9._-]+")
+_STORES: Final = ("redis", "rediss", "valkey", "valkeys")
 _TOKEN: Final = re.compile(r"[!-~]+")
 
 
@@ -120,6 +124,44 @@ def _pem_file(path: Path) -> Path:
     return path
 
 
+def _expiry(value: Any) -> datetime:
+    if isinstance(value, str):
+        try:
+            value = date.fromisoformat(value)
+        except ValueError:
+            try:
+                value = datetime.fromisoformat(value)
+            except ValueError:
+                value = None
+    if isinstance(value, datetime):
+        return value if value.tzinfo is not None else value.replace(tzinfo=UTC)
+    if isinstance(value, date):
+        return datetime.combine(value, time.max, UTC)
+    raise ValueError("must be a day such as 2027-01-31, or a time such as 2027-01-31T18:00:00Z")
+
+
+def _store_url(value: SecretStr) -> SecretStr:
+    try:
+        parts = urlsplit(value.get_secret_value())
+        fits = parts.scheme in _STORES and bool(parts.hostname) and parts.port != 0
+    except ValueError:  # the port is no number
+        fits = False
+    if not fits:
+        raise ValueError(f"must be a URL such as redis://host:6379/0; the schemes are {', '.join(_STORES)}")
+    if find_spec("redis") is None:
+        raise ValueError("needs a package that is not installed; pip install 'svir-proxy[redis]'")
+    return value
+
+
+def _store_url_file(value: Any) -> SecretFile:
+    file: SecretFile = _secret_file(value)
+    try:
+        _store_url(file.secret)
+    except ValueError as exc:
+        raise ValueError(f"{file.path} holds what {exc}") from None
+    return file
+
+
 Name = Annotated[str, AfterValidator(_name), Field(json_schema_extra={"pattern": f"^{_NAME.pattern}$"})]
 """A name that can go into a header, a metric and a log line."""
 
@@ -131,6 +173,15 @@ OptionalKey = Annotated[Key | None, BeforeValidator(empty_is_unset)]
 
 KeyFile = Annotated[SecretFile, PlainValidator(_secret_file), WithJsonSchema({"type": "string"})]
 """The path of a file with one key in it."""
+
+Expiry = Annotated[datetime, PlainValidator(_expiry), WithJsonSchema({"type": "string", "examples": ["2027-01-31"]})]
+"""The moment from which on something is over; a day alone is over with its end."""
+
+StoreUrl = Annotated[SecretStr, AfterValidator(_store_url)]
+"""The URL of a Redis or Valkey server; a secret, since it may hold a password."""
+
+StoreUrlFile = Annotated[SecretFile, PlainValidator(_store_url_file), WithJsonSchema({"type": "string"})]
+"""The path of a file with such a URL in it."""
 
 Seconds = Annotated[float, Field(gt=0)]
 

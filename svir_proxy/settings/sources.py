@@ -25,7 +25,7 @@ DEFAULT_FILE: Final = Path("config/svir.yaml")
 _VARIABLE: Final = re.compile(r"\$\$\{|\$\{([^}]*)\}")
 _NAME: Final = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
 _TOO_DEEP: Final = "is nested too deeply, or has an anchor within itself"
-_PATH_KEYS: Final = frozenset({"keys_file", "key_file", "api_key_file", "ca_file"})
+_PATH_KEYS: Final = frozenset({"keys_file", "key_file", "api_key_file", "ca_file", "store_file"})
 _QUOTED: Final = re.compile(r"'(?!<|\\\w+')[^']{2,}'")
 
 

@@ -64,8 +64,10 @@ def _without_logprobs(body: Body, context: Context) -> Body:
 
 def _ask_for_usage(body: Body, context: Context) -> Body:
     options = body.get("stream_options", {})
+    # Where tokens are counted it is tried, too: a server that refuses says so before any output, and is remembered.
+    asked_of = ("kept", "unknown") if context.request.is_counted else ("kept",)
     if (
-        context.optional("stream_options") != "kept"
+        context.optional("stream_options") not in asked_of
         or not isinstance(options, dict)
         or options.get("include_usage") is True
     ):

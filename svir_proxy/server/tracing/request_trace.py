@@ -138,7 +138,7 @@ class _TracedPassing(Passing):
 
     async def run(self, answer: PassedAnswer) -> ProxyError | None:
         """Fill *answer*; the error where it is not whole."""
-        model = self._route.model or self._request.upload.model
+        model = self._route.model or self.request.upload.model
         with self._trace.attempt(self._route, model, {}) as attempt:
             attempt.notes = self.notes
             self._attempt, self._more = attempt, attempt.headers
