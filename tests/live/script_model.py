@@ -15,11 +15,12 @@ unit vector, its *code*. Three facts make the model speak:
 
 A piece has one successor, so it occurs only once in all scripts; `_cut` sees to that, and so cuts tags and names at odd
 places, as real tokenizers do. Where a grammar forbids the next piece, or the server puts in text of its own, the script
-begins again.
+begins again; unless `Otherwise` says what the model would rather say then.
 """
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final, TypeAlias
 
 import gguf
@@ -48,9 +49,26 @@ CONTEXT: Final = 131072
 MIN_PIECE: Final = 3
 
 
-def write_model(path: Path, scripts: Mapping[str, Script], chat_template: str) -> None:
-    """Writes to *path* a GGUF of a few megabytes that says *scripts*; the same bytes for the same arguments."""
-    vocabulary = _Vocabulary(scripts)
+@dataclass(frozen=True)
+class Otherwise:
+    """The scripts that follow in place of one where a grammar forbids its beginning, or its end."""
+
+    beginning: str
+    end: str
+
+
+def write_model(
+    path: Path,
+    scripts: Mapping[str, Script],
+    chat_template: str,
+    phrases: Mapping[str, str] | None = None,
+    otherwise: Mapping[str, Otherwise] | None = None,
+) -> None:
+    """Writes to *path* a GGUF of a few megabytes that says *scripts*; the same bytes for the same arguments.
+
+    *phrases* start a script as ``[[s:NAME]]`` does: each with the script's name. *otherwise*: by script.
+    """
+    vocabulary = _Vocabulary(scripts, phrases or {}, otherwise or {})
     writer = gguf.GGUFWriter(path, "llama")
     writer.add_name("scripted")
     writer.add_context_length(CONTEXT)
@@ -86,12 +104,16 @@ def write_model(path: Path, scripts: Mapping[str, Script], chat_template: str) -
 class _Vocabulary:
     """The tokens, which of them follows which, and where each script begins."""
 
-    def __init__(self, scripts: Mapping[str, Script]) -> None:
+    def __init__(
+        self, scripts: Mapping[str, Script], phrases: Mapping[str, str], otherwise: Mapping[str, Otherwise]
+    ) -> None:
         self.tokens: list[str] = []
         self.types: list[TokenType] = []
         self.successor: dict[int, int] = {}
         self.first: dict[str, int] = {}
-        self.trigger: dict[str, int] = {}
+        self.trigger: list[tuple[str, int]] = []
+        self.otherwise = otherwise
+        last: dict[str, int] = {}
         self.unknown = self._add("<unk>", TokenType.UNKNOWN)
         self.begin = self._add("<s>", TokenType.CONTROL)
         self._bytes = [self._add(f"<0x{value:02X}>", TokenType.BYTE) for value in range(256)]
@@ -100,12 +122,15 @@ class _Vocabulary:
         taken = {piece for script in scripts.values() if isinstance(script, tuple) for piece in script}
         for name, script in scripts.items():
             said = list(self._say(_cut(script, taken) if isinstance(script, str) else script))
-            self.first[name] = said[0]
+            self.first[name], last[name] = said[0], said[-1]
             for token, following in zip(said, [*said[1:], said[0] if name == LOOP else self.end], strict=True):
                 if self.successor.setdefault(token, following) != following:
                     raise ValueError(f"script {name}: {self.tokens[token]!r} is followed by something else already")
         for name in scripts:
-            self.trigger[name] = self._add(f"[[s:{name}]]", TokenType.USER_DEFINED)
+            self.trigger.append((name, self._add(f"[[s:{name}]]", TokenType.USER_DEFINED)))
+        for phrase, name in phrases.items():
+            self.trigger.append((name, self._add(phrase, TokenType.USER_DEFINED)))
+        self.after_the_end = {last[name]: self.first[instead.end] for name, instead in otherwise.items()}
 
     def _add(self, text: str, kind: TokenType) -> int:
         self.tokens.append(text)
@@ -143,8 +168,12 @@ def _tensors(vocabulary: _Vocabulary) -> Iterator[tuple[str, NDArray[np.float16]
     embedding[:, CONST] = 0.5
     for token, following in vocabulary.successor.items():
         embedding[token] += 4 * code[following]
-    for rank, (name, token) in enumerate(vocabulary.trigger.items()):
+    for token, following in vocabulary.after_the_end.items():
+        embedding[token] += 2 * code[following]
+    for rank, (name, token) in enumerate(vocabulary.trigger):
         embedding[token] += code[vocabulary.first[name]]
+        if name in vocabulary.otherwise:
+            embedding[token] += 0.5 * code[vocabulary.first[vocabulary.otherwise[name].beginning]]
         embedding[token, MARK] = 1 + rank / 16
 
     output = 3 * code

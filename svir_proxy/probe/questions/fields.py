@@ -6,9 +6,10 @@ only a refusal makes it worth asking one by one.
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from typing import Any, Final
 
-from svir_proxy.probe.answer import Reading
+from svir_proxy.probe.answer import Ask, Reading
 from svir_proxy.probe.dialogue import (
     HELLO,
     HELLOS,
@@ -70,6 +71,9 @@ _INSTEAD: Final = {
 }
 """What comes nearest to a word of effort that is refused."""
 _ALTERNATIVES: Final = 2
+_WORDS: Final = 3
+"""Of an answer in which there is something to stop at."""
+_NEVER_SAID: Final = "\u2603"
 
 
 def silent(subject: Subject) -> Dialogue:
@@ -91,29 +95,44 @@ def foreign(subject: Subject) -> Dialogue:
 
 
 def stop(subject: Subject) -> Dialogue:
-    """A stop sequence out of the middle of an answer that is known."""
-    control = subject.control
-    words = control.split()
-    sequence = next((f" {word}" for word in words[1:] if control.find(f" {word}") < control.rfind(words[-1])), None)
-    if sequence is None:
-        reading = yield subject.ask(HELLO, stop=["\u2603"])
-        yield (
-            rejected(_STOP, reading)
-            if reading.refused
-            else unknown(_STOP, f"taken; the answer is too short to stop in: {quoted(control)}")
-        )
+    """Stop sequences out of the middle of an answer that is known: one within words, and one that begins a word.
+
+    Some servers look for the tokens of a sequence and not for its text; those of half words are others.
+    """
+    sequences = _sequences(subject.control)
+    if not sequences:
+        reading = yield subject.ask(HELLO, stop=[_NEVER_SAID])
+        too_short = f"taken; the answer is too short to stop in: {quoted(subject.control)}"
+        yield rejected(_STOP, reading) if reading.refused else unknown(_STOP, too_short)
         return
-    before = control[: control.find(sequence)]
+    asked: list[str] = []
 
-    def honours(reading: Reading) -> bool | None:
-        if sequence in reading.text:
-            return False
-        if reading.text.strip() == before.strip():
-            return True
-        rest = control[len(before) + len(sequence) :].strip()
-        return False if rest and reading.text.strip().endswith(rest) else None
+    def asks() -> Iterator[Ask]:
+        for sequence in sequences:
+            asked.append(sequence)
+            yield subject.ask(HELLO, stop=[sequence])
 
-    yield from demand(_STOP, (subject.ask(HELLO, stop=[sequence]) for _ in HELLOS), honours)
+    yield from demand(_STOP, asks(), lambda reading: _stopped(reading.text, asked[-1], subject.control))
+
+
+def _sequences(control: str) -> list[str]:
+    """What to stop at; nothing where *control* has no three words."""
+    words = control.split()
+    if len(words) < _WORDS:
+        return []
+    begin = control.find(words[1], len(words[0])) - 1
+    within = control[begin - len(words[0]) // 2 : begin + 1 + (len(words[1]) + 1) // 2]
+    return [within, control[begin : begin + 1 + len(words[1])], within]
+
+
+def _stopped(text: str, sequence: str, control: str) -> bool | None:
+    """Whether *text* is *control* up to *sequence*; None: it is another answer."""
+    before, _, rest = control.partition(sequence)
+    if sequence in text:
+        return False
+    if text.strip() == before.strip():
+        return True
+    return False if rest.strip() and text.strip().endswith(rest.strip()) else None
 
 
 def logprobs(subject: Subject) -> Dialogue:

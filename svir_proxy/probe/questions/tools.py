@@ -142,7 +142,8 @@ def none(subject: Subject) -> Dialogue:
         yield unknown(fact, "taken; the model calls nothing in any case")
     else:
         control = yield subject.ask(CALL)
-        guesses = _is_markup(control)  # it writes a call of a function it was never told of
+        # A model may write a call of a function that it was never told of; not where it was told.
+        guesses = _is_markup(control) and (more is None or more <= FEW)
 
         def honours(reading: Reading) -> bool | None:
             if reading.calls or (_is_markup(reading) and not guesses):

@@ -30,6 +30,7 @@ class Following:
         self._tokenizer = Tokenizer.from_file(str(path / "tokenizer.json"))
         self._size: int = self._tokenizer.get_vocab_size()
         self._scripts: dict[str, dict[str, Any]] = json.loads((path / "scripts.json").read_text(encoding="utf-8"))
+        self._phrases: dict[str, str] = json.loads((path / "phrases.json").read_text(encoding="utf-8"))
         self._end = self._encode("<|im_end|>")
         self._turn = self._encode("<|im_start|>assistant\n")
         self._told = path / "told.jsonl"
@@ -51,8 +52,7 @@ class Following:
         if start is None:  # the server warms up
             return self._end[0]
         prompt: str = self._tokenizer.decode(history[:start], skip_special_tokens=False)
-        before, _, after = prompt.rpartition("[[s:")
-        name = after.partition("]]")[0] if before else "default"
+        name, after = self._asked(prompt)
         script = self._scripts[name]
         said = len(history) - start  # a tag that the template opened is said already
         self._tell({"script": name, "said": said, **({} if said else {"prompt": prompt})})
@@ -63,6 +63,14 @@ class Following:
         if script["endless"]:
             return text[said % len(text)]
         return [*text, *self._end][min(said, len(text))]
+
+    def _asked(self, prompt: str) -> tuple[str, str]:
+        """The script that *prompt* starts, and what stands behind its last trigger."""
+        before, _, after = prompt.rpartition("[[s:")
+        if before:
+            return after.partition("]]")[0], after
+        at, phrase = max(((prompt.rfind(phrase), phrase) for phrase in self._phrases), default=(-1, ""))
+        return (self._phrases[phrase], prompt[at:]) if at >= 0 else ("default", after)
 
     def _encode(self, text: str) -> list[int]:
         ids: list[int] = self._tokenizer.encode(text, add_special_tokens=False).ids

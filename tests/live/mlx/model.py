@@ -28,8 +28,11 @@ _TAGS: Final = ("<think>", "</think>", "<tool_call>", "</tool_call>")
 """Tokens of their own, as in Qwen's models, that are part of the text nevertheless."""
 
 
-def write_model(folder: Path, scripts: Mapping[str, Script], architecture: str) -> None:
-    """Fills *folder* with a model that says *scripts*; *architecture* is the module of its code, for the server."""
+def write_model(folder: Path, scripts: Mapping[str, Script], architecture: str, phrases: Mapping[str, str]) -> None:
+    """Fills *folder* with a model that says *scripts*; *architecture* is the module of its code, for the server.
+
+    *phrases* start a script as ``[[s:NAME]]`` does: each with the script's name.
+    """
     # Here, because they come with the servers.
     from safetensors.numpy import save_file
     from tokenizers import AddedToken, Tokenizer, decoders, models, pre_tokenizers
@@ -44,6 +47,7 @@ def write_model(folder: Path, scripts: Mapping[str, Script], architecture: str) 
     save_file({"zero": np.zeros(1, np.float32)}, str(folder / "model.safetensors"), metadata={"format": "mlx"})
     (folder / "architecture.py").write_text(f"from {architecture} import *\n", encoding="utf-8")
     shutil.copy(HERE / "template.jinja", folder / "chat_template.jinja")
+    _write(folder / "phrases.json", dict(phrases))
     _write(folder / "scripts.json", {name: asdict(script) for name, script in scripts.items()})
     _write(
         folder / "tokenizer_config.json",

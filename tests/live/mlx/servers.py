@@ -14,11 +14,11 @@ from typing import TYPE_CHECKING, Any, Final
 import httpx
 
 from tests.live.mlx.model import write_model
-from tests.live.mlx.scripts import SCRIPTS
+from tests.live.mlx.scripts import SCRIPTS, Script
 from tests.live.processes import Child, running
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterator, Mapping
 
 ROOT: Final = Path(__file__).parents[3]
 _OPTIONS: Final = {"mlx-lm": ["--trust-remote-code"], "mlx-vlm": []}
@@ -55,13 +55,15 @@ class MLXServer:
 
 
 @contextmanager
-def mlx_server(kind: str, folder: Path) -> Iterator[MLXServer]:
-    """A server of *kind*, ``mlx-lm`` or ``mlx-vlm``, with all it needs in *folder*."""
+def mlx_server(
+    kind: str, folder: Path, scripts: Mapping[str, Script] = SCRIPTS, phrases: Mapping[str, str] | None = None
+) -> Iterator[MLXServer]:
+    """A server of *kind*, ``mlx-lm`` or ``mlx-vlm``, with all it needs in *folder*; *phrases*: see `write_model`."""
     package = kind.replace("-", "_")
     model, cache = folder / "model", folder / "cache"
     model.mkdir()
     (cache / "hub").mkdir(parents=True)
-    write_model(model, SCRIPTS, architecture=f"tests.live.mlx.architecture_{package.removeprefix('mlx_')}")
+    write_model(model, scripts, f"tests.live.mlx.architecture_{package.removeprefix('mlx_')}", phrases or {})
     command = [sys.executable, "-m", "tests.live.mlx.serve", package, "--model", str(model), *_OPTIONS[kind]]
     with running(command, HF_HOME=str(cache), HF_HUB_OFFLINE="1", PYTHONPATH=str(ROOT)) as child:
         yield MLXServer(child.wait_for(r"unning on (http://[^\s]+)")[1], str(model.resolve()), child)

@@ -60,6 +60,6 @@ def test_is_counted(server: MLXServer) -> None:
 def test_writes_the_same_bytes_each_time(kind: str, tmp_path: Path) -> None:
     written = []
     for _ in range(2):
-        write_model(tmp_path, SCRIPTS, f"an_architecture_for_{kind}")
+        write_model(tmp_path, SCRIPTS, f"an_architecture_for_{kind}", {})
         written.append({path.name: path.read_bytes() for path in tmp_path.iterdir()})
     assert written[0] == written[1]

@@ -1,14 +1,17 @@
 from __future__ import annotations
 
 import itertools
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import Any
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
+from svir_proxy.probe.questions import fields
 from svir_proxy.probe.questions.fields import ABOUT_FIELDS, SILENT
 from svir_proxy.probe.questions.opening import OPENING
-from tests.probe.simulated import Simulated
+from tests.probe.simulated import GREETING, Simulated
 from tests.probe.support import Held, hold
 
 
@@ -67,32 +70,51 @@ def test_a_seed(fact: str) -> None:
 
 
 class Stops(Simulated):
-    """Answers *told* where a stop sequence is given."""
+    """Greets, and does with stop sequences what *stop* does: control and sequence to the answer."""
 
-    def __init__(self, told: str, control: str = "Hello! How can I help you today?") -> None:
+    def __init__(self, stop: Callable[[str, str], str], control: str = GREETING) -> None:
         super().__init__()
-        self.told, self.control = told, control
+        self.stop, self.control = stop, control
 
     def _say(self, body: Mapping[str, Any], visible: list[str], tools: list[str]) -> tuple[str, list[str]]:
-        return (self.told if "stop" in body else self.control), []
+        sequences = body.get("stop")
+        return (self.stop(self.control, sequences[0]) if sequences else self.control), []
 
     def _honours(self, path: str, *, present: bool = True) -> bool:
         return path != "stop" and super()._honours(path, present=present)
 
 
+def _ends(control: str, sequence: str) -> str:
+    return control.partition(sequence)[0]
+
+
+def _cuts_out(control: str, sequence: str) -> str:
+    return control.replace(sequence, "")
+
+
 @pytest.mark.parametrize(
-    ("told", "found"),
+    ("stop", "found"),
     [
-        ("Hello!", "kept"),
-        ("Hello! How can I help you today?", "ignored"),
-        ("Hello! can I help you today?", "ignored"),  # cut out, and the generation goes on
-        ("Good morning.", "unknown"),
-        ("", "unknown"),
+        (_ends, "kept"),
+        (lambda control, _: control, "ignored"),
+        (_cuts_out, "ignored"),  # and the generation goes on
+        # ends where the tokens are those of the sequence, which half words have others of
+        (lambda control, sequence: (_ends if sequence[0] == " " else _cuts_out)(control, sequence), "ignored"),
+        (lambda *_: "Good morning.", "unknown"),
+        (lambda *_: "", "unknown"),
     ],
 )
-def test_a_stop_sequence(told: str, found: str) -> None:
-    assert _asked(Stops(told))["stop"].value == found
+def test_a_stop_sequence(stop: Callable[[str, str], str], found: str) -> None:
+    assert _asked(Stops(stop))["stop"].value == found
 
 
-def test_an_answer_of_one_word_has_nothing_to_stop_at() -> None:
-    assert _asked(Stops("Hello!", control="Hello!"))["stop"].value == "unknown"
+@pytest.mark.parametrize("control", ["", "Hello!", "Good morning!"])
+def test_a_short_answer_has_nothing_to_stop_at(control: str) -> None:
+    assert _asked(Stops(_ends, control))["stop"].value == "unknown"
+
+
+@given(st.text("ab \n", min_size=1))
+def test_what_to_stop_at_is_in_the_answer_and_begins_behind_its_beginning(control: str) -> None:
+    for sequence in fields._sequences(control):
+        assert sequence.strip()
+        assert control.find(sequence) >= 0
