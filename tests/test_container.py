@@ -74,6 +74,13 @@ def test_the_lock_holds_all_that_the_package_needs() -> None:
     assert set(_needed(PROJECT["project"]["dependencies"])) - pins == set()
 
 
+@pytest.mark.parametrize("extra", ["otel", "redis"])
+def test_the_lock_holds_what_a_gateway_needs(extra: str) -> None:
+    """Traces and a store for limits need no image of one's own."""
+    pins = {pin["name"] for pin in _PIN.finditer((ROOT / "requirements.lock").read_text("utf-8"))}
+    assert set(_needed(PROJECT["project"]["optional-dependencies"][extra])) - pins == set()
+
+
 @pytest.mark.parametrize("lock", ["requirements.lock", "requirements-build.lock"])
 def test_a_lock_has_a_hash_for_each_pin_and_names_no_index(lock: str) -> None:
     text = (ROOT / lock).read_text("utf-8")
