@@ -17,6 +17,7 @@ COMMANDS: Final = {
     "check": "validate the configuration without starting",
     "explain": "show what would go to a backend for a request, and why",
     "probe": "learn what a server does by asking it, and write it down as a profile",
+    "conform": "hold any server against the rules of the dialect, with a score",
     "demo": "run the proxy in front of a llama.cpp of its own, with a small model",
 }
 

@@ -25,7 +25,7 @@ import sys
 from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import orjson
 from jsonschema import Draft202012Validator
@@ -87,17 +87,36 @@ class _Event:
     data: str
 
 
+class Violation(NamedTuple):
+    """A breach of a rule.
+
+    Attributes:
+        rule: A key of `RULES`.
+        where: ``event N`` (from 1), ``body`` or ``end``.
+        detail: What is wrong there, in words.
+        keyword: Of a breach of ``schema``, what of JSON Schema it breaks: ``additionalProperties`` for a foreign key.
+    """
+
+    rule: str
+    where: str
+    detail: str
+    keyword: str = ""
+
+    def __str__(self) -> str:
+        return f"{self.where}: {self.rule}: {self.detail}"
+
+
 @dataclass
 class _Report:
     """The violations found so far."""
 
-    lines: list[str] = field(default_factory=list)
+    found: list[Violation] = field(default_factory=list)
 
-    def add(self, rule: str, where: str, detail: str) -> None:
+    def add(self, rule: str, where: str, detail: str, keyword: str = "") -> None:
         """Record a breach of ``rule``; the rule must be a known one."""
         if rule not in RULES:
             raise KeyError(rule)
-        self.lines.append(f"{where}: {rule}: {detail}")
+        self.found.append(Violation(rule, where, detail, keyword))
 
 
 def _frame(data: bytes, report: _Report) -> list[_Event]:
@@ -203,7 +222,7 @@ def _check_schema(name: str, value: Any, where: str, report: _Report) -> bool:
         valid = False
         deepest = best_match([error]) or error
         path = "/".join(str(part) for part in deepest.absolute_path)
-        report.add("schema", where, f"{name} at /{path}: {deepest.message[:160]}")
+        report.add("schema", where, f"{name} at /{path}: {deepest.message[:160]}", str(deepest.validator))
     return valid
 
 
@@ -390,13 +409,13 @@ def _check_finish(finish: str, calls: list[_Call], where: str, report: _Report, 
             report.add("tool-arguments", where, f"call {number} ({call.name}): {error}")
 
 
-def check_stream(
+def stream_violations(
     data: bytes,
     include_usage: bool = False,
     *,
     named_function: bool = False,
     usage_optional: bool = False,
-) -> list[str]:
+) -> list[Violation]:
     """Violations of a streamed response body.
 
     ``include_usage`` says that the request asked for usage; ``usage_optional``
@@ -409,19 +428,19 @@ def check_stream(
     for event in _frame(data, report):
         checker.event(event)
     checker.end(named_function=named_function, usage_optional=usage_optional)
-    return report.lines
+    return report.found
 
 
 # --------------------------------------------------------------------------
 # Bodies that are one JSON object
 
 
-def check_completion(data: bytes, *, named_function: bool = False) -> list[str]:
+def completion_violations(data: bytes, *, named_function: bool = False) -> list[Violation]:
     """Violations of a response body that is not streamed."""
     report = _Report()
     value = _parse(data, "body", report)
     if value is None:
-        return report.lines
+        return report.found
     _check_schema("completion", value, "body", report)
     _check_total(value.get("usage"), "body", report)
     choice = _mapping(next(iter(_sequence(value.get("choices"))), None))
@@ -435,7 +454,7 @@ def check_completion(data: bytes, *, named_function: bool = False) -> list[str]:
     finish = _text(choice.get("finish_reason"))
     if finish:
         _check_finish(finish, calls, "body", report, named_function=named_function)
-    return report.lines
+    return report.found
 
 
 def _check_object(name: str, data: bytes, report: _Report) -> dict[str, Any]:
@@ -447,14 +466,14 @@ def _check_object(name: str, data: bytes, report: _Report) -> dict[str, Any]:
     return value
 
 
-def check_error(data: bytes) -> list[str]:
+def error_violations(data: bytes) -> list[Violation]:
     """Violations of the body of an HTTP error."""
     report = _Report()
     _check_object("error_envelope", data, report)
-    return report.lines
+    return report.found
 
 
-def check_models(data: bytes) -> list[str]:
+def models_violations(data: bytes) -> list[Violation]:
     """Violations of a model list."""
     report = _Report()
     seen: set[str] = set()
@@ -463,14 +482,50 @@ def check_models(data: bytes) -> list[str]:
         if identity in seen:
             report.add("models-unique", "body", f"{identity!r} is listed twice")
         seen.add(identity)
-    return report.lines
+    return report.found
 
 
-def check_model(data: bytes) -> list[str]:
+def model_violations(data: bytes) -> list[Violation]:
     """Violations of a single model object."""
     report = _Report()
     _check_object("model", data, report)
-    return report.lines
+    return report.found
+
+
+# --------------------------------------------------------------------------
+# Violations as lines
+
+
+def check_stream(
+    data: bytes,
+    include_usage: bool = False,
+    *,
+    named_function: bool = False,
+    usage_optional: bool = False,
+) -> list[str]:
+    """`stream_violations`, a line each."""
+    found = stream_violations(data, include_usage, named_function=named_function, usage_optional=usage_optional)
+    return [str(violation) for violation in found]
+
+
+def check_completion(data: bytes, *, named_function: bool = False) -> list[str]:
+    """`completion_violations`, a line each."""
+    return [str(violation) for violation in completion_violations(data, named_function=named_function)]
+
+
+def check_error(data: bytes) -> list[str]:
+    """`error_violations`, a line each."""
+    return [str(violation) for violation in error_violations(data)]
+
+
+def check_models(data: bytes) -> list[str]:
+    """`models_violations`, a line each."""
+    return [str(violation) for violation in models_violations(data)]
+
+
+def check_model(data: bytes) -> list[str]:
+    """`model_violations`, a line each."""
+    return [str(violation) for violation in model_violations(data)]
 
 
 # --------------------------------------------------------------------------

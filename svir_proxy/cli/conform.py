@@ -1,0 +1,124 @@
+"""``svir-proxy conform``: any OpenAI-compatible server, or proxy, held against the rules of the dialect."""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import sys
+from typing import TYPE_CHECKING, Final
+
+from svir_proxy.cli import COMMANDS, FAILED, OK
+
+if TYPE_CHECKING:
+    from svir_proxy.conform.client import Client
+    from svir_proxy.conform.report import Report
+
+USAGE: Final = 2
+"""The status where nothing could be asked."""
+
+
+def add_parser(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
+    """Declare the command."""
+    parser = subparsers.add_parser(
+        "conform",
+        help=COMMANDS["conform"],
+        description="Ask a server some fifty short questions, and say which rules of the dialect it keeps. The status "
+        "is 0 where all that showed were kept, 1 where one was broken, 2 where the server could not be asked.",
+    )
+    parser.add_argument("url", nargs="?", metavar="URL", help="the server's address, with or without /v1")
+    parser.add_argument("--api-key-env", metavar="VAR", help="the environment variable that has the server's key")
+    parser.add_argument("--model", metavar="M", help="the model to ask; without it the first one that is listed")
+    parser.add_argument(
+        "--context", type=_number, metavar="N", help="tokens that the model's context holds; without it, none is filled"
+    )
+    parser.add_argument(
+        "--prompt",
+        type=_prompt,
+        action="append",
+        default=[],
+        metavar="PURPOSE=TEXT",
+        help="other words for a purpose: text, length, think, tools, calls or json",
+    )
+    parser.add_argument("--max-tokens", type=_number, default=400, metavar="N", help="the limit of an answer; 400")
+    parser.add_argument("--seconds", type=_number, default=120, metavar="S", help="the longest that one may take; 120")
+    parser.add_argument("--json", action="store_true", help="print one JSON object")
+    parser.add_argument("--quiet", action="store_true", help="say nothing while it runs")
+    parser.add_argument("--rules", action="store_true", help="print the rules, ask nobody")
+
+
+def run(args: argparse.Namespace) -> int:
+    """Ask, judge, print."""
+    if args.rules:
+        return _print_rules()
+    # Imported here: --help need not wait for httpx and jsonschema.
+    from svir_proxy.conform.client import Client, is_url  # noqa: PLC0415 - see above
+
+    if args.url is None or not is_url(args.url):
+        return _unable("which server? Name its address, such as http://127.0.0.1:8484")
+    key = os.environ.get(args.api_key_env, "") if args.api_key_env else ""
+    if args.api_key_env and not key:
+        return _unable(f"--api-key-env: the environment variable {args.api_key_env} is not set")
+    with Client(args.url, key, seconds=args.seconds) as client:
+        report = _interviewed(client, args, key)
+    if isinstance(report, str):
+        return _unable(report)
+    print(json.dumps(report.as_json(), indent=2) if args.json else "\n".join(report.lines()))
+    return OK if report.score.full else FAILED
+
+
+def _interviewed(client: Client, args: argparse.Namespace, key: str) -> Report | str:
+    """The report, or why there is none."""
+    from svir_proxy.conform.exchange import Request  # noqa: PLC0415 - as in run
+    from svir_proxy.conform.interview import PROMPTS, Interview  # noqa: PLC0415 - as in run
+    from svir_proxy.conform.questions import MODELS  # noqa: PLC0415 - as in run
+    from svir_proxy.conform.report import report_on  # noqa: PLC0415 - as in run
+    from svir_proxy.conform.session import chat_models, hold  # noqa: PLC0415 - as in run
+
+    listed = client.ask(Request(MODELS))
+    if listed.status is None:
+        return f"{client.root} cannot be asked: {listed.failure}"
+    if listed.status in (401, 403):
+        return f"{client.root} refuses {'this key' if key else 'to be asked without a key: give --api-key-env'}"
+    model = args.model or next(iter(chat_models(listed)), "")
+    if not model:
+        return f"{client.root} lists no model (status {listed.status}): name one with --model"
+    interview = Interview(model, args.context, bool(key), {**PROMPTS, **dict(args.prompt)}, args.max_tokens)
+
+    def tell(number: int, of: int, question: str) -> None:
+        if not args.quiet:
+            print(f"{number:2}/{of} {question}", file=sys.stderr, flush=True)
+
+    hold(interview, client.ask, tell)
+    return report_on(client.root, interview, [key])
+
+
+def _print_rules() -> int:
+    from svir_proxy.conform.rules import RULES  # noqa: PLC0415 - as in run
+
+    width = max(len(rule.name) for rule in RULES)
+    for area in dict.fromkeys(rule.area for rule in RULES):
+        print(area)
+        for rule in RULES:
+            if rule.area == area:
+                print(f"  {rule.name:<{width}}  {rule.demands}")
+    return OK
+
+
+def _unable(why: str) -> int:
+    print(why, file=sys.stderr)
+    return USAGE
+
+
+def _number(text: str) -> int:
+    number = int(text) if text.isdigit() else 0
+    if not number:
+        raise argparse.ArgumentTypeError(f"a number above 0, not {text!r}")
+    return number
+
+
+def _prompt(text: str) -> tuple[str, str]:
+    purpose, equals, words = text.partition("=")
+    if not equals or purpose not in ("text", "length", "think", "tools", "calls", "json"):
+        raise argparse.ArgumentTypeError("PURPOSE=TEXT, where PURPOSE is text, length, think, tools, calls or json")
+    return purpose, words

@@ -1,0 +1,147 @@
+"""What an interview showed: each rule kept, broken or not shown, a score by area, as words and as JSON."""
+
+from __future__ import annotations
+
+import textwrap
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from typing import Any, Final, Literal
+
+from svir_proxy.conform.interview import Interview
+from svir_proxy.conform.rules import RULES, Rule
+from svir_proxy.conform.rules.rule import KEPT
+
+_WIDTH: Final = 116
+
+
+@dataclass(frozen=True, slots=True)
+class Finding:
+    """What became of a rule.
+
+    Attributes:
+        rule: The rule.
+        verdict: Kept wherever it showed, broken somewhere, or not shown at all.
+        shown: How many answers showed it.
+        broken: How many of them broke it.
+        evidence: The first breach.
+    """
+
+    rule: Rule
+    verdict: Literal["kept", "broken", "not shown"]
+    shown: int = 0
+    broken: int = 0
+    evidence: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Score:
+    """How many rules were kept, of those that showed, of all there are."""
+
+    kept: int
+    shown: int
+    rules: int
+
+    @property
+    def full(self) -> bool:
+        """Whether everything that showed was kept."""
+        return self.kept == self.shown
+
+    def __str__(self) -> str:
+        share = f"{self.kept / self.shown:.0%}" if self.shown else "-"
+        return f"{self.kept:3} of {self.shown:3} shown {share:>5}" + (
+            f"   ({self.rules - self.shown} not shown)" if self.rules > self.shown else ""
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class Report:
+    """All findings, in the order of the rules, and the questions that could not be asked, each with the reason."""
+
+    url: str
+    model: str
+    findings: Sequence[Finding]
+    unasked: dict[str, str]
+
+    @property
+    def score(self) -> Score:
+        """Of all rules."""
+        return _score(self.findings)
+
+    def areas(self) -> dict[str, Score]:
+        """The score of each area, in the order of the rules."""
+        names = dict.fromkeys(finding.rule.area for finding in self.findings)
+        return {name: _score([one for one in self.findings if one.rule.area == name]) for name in names}
+
+    def broken(self) -> list[Finding]:
+        """The rules that were broken."""
+        return [finding for finding in self.findings if finding.verdict == "broken"]
+
+    def lines(self) -> Iterator[str]:
+        """As words."""
+        yield f"{self.url}  model {self.model}"
+        yield ""
+        width = max(map(len, self.areas()))
+        for area, score in self.areas().items():
+            yield f"{area:<{width}}  {score}"
+        yield f"{'all':<{width}}  {self.score}"
+        for finding in self.broken():
+            yield ""
+            times = f"  ({finding.broken} of {finding.shown} answers)" if finding.shown > 1 else ""
+            yield f"broken  {finding.rule.area}: {finding.rule.name}: {finding.rule.demands}{times}"
+            yield from textwrap.indent(finding.evidence, "        ").splitlines()
+        hidden = [finding.rule.name for finding in self.findings if finding.verdict == "not shown"]
+        if hidden:
+            yield ""
+            yield from textwrap.wrap(f"not shown by any answer: {', '.join(hidden)}", _WIDTH, subsequent_indent="  ")
+        for question, reason in self.unasked.items():
+            yield f"not asked: {question}: {reason}"
+
+    def as_json(self) -> dict[str, Any]:
+        """As one JSON object."""
+        return {
+            "url": self.url,
+            "model": self.model,
+            "score": _as_json(self.score),
+            "areas": {area: _as_json(score) for area, score in self.areas().items()},
+            "rules": [
+                {
+                    "name": finding.rule.name,
+                    "area": finding.rule.area,
+                    "demands": finding.rule.demands,
+                    "verdict": finding.verdict,
+                    "answers": finding.shown,
+                    "breaches": finding.broken,
+                    "evidence": finding.evidence,
+                }
+                for finding in self.findings
+            ],
+            "not_asked": self.unasked,
+        }
+
+
+def report_on(url: str, interview: Interview, secrets: Sequence[str] = ()) -> Report:
+    """Judge all answers by all rules; none of the *secrets* is in what comes of it."""
+    findings = []
+    for rule in RULES:
+        seen = list(rule.look(interview))
+        breaches = [evidence for evidence in seen if evidence != KEPT]
+        verdict: Literal["kept", "broken", "not shown"] = "broken" if breaches else "kept" if seen else "not shown"
+        evidence = _without(breaches[0], secrets) if breaches else ""
+        findings.append(Finding(rule, verdict, len(seen), len(breaches), evidence))
+    return Report(_without(url, secrets), interview.model, findings, interview.unasked)
+
+
+def _without(text: str, secrets: Sequence[str]) -> str:
+    for secret in filter(None, secrets):
+        text = text.replace(secret, "***")
+    return text
+
+
+def _score(findings: Sequence[Finding]) -> Score:
+    verdicts = [finding.verdict for finding in findings]
+    kept = verdicts.count("kept")
+    return Score(kept, kept + verdicts.count("broken"), len(verdicts))
+
+
+def _as_json(score: Score) -> dict[str, int]:
+    return {"kept": score.kept, "shown": score.shown, "rules": score.rules}

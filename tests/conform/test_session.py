@@ -1,0 +1,40 @@
+"""An interview from its first question to its last, and which model is asked."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+
+from svir_proxy.conform.exchange import Exchange, Request
+from svir_proxy.conform.interview import Interview
+from svir_proxy.conform.questions import QUESTIONS
+from svir_proxy.conform.session import chat_models, hold
+from tests.conform.servers import MODEL, answer
+
+
+def test_every_question_is_told_and_asked_or_explained() -> None:
+    told: list[tuple[int, int, str]] = []
+    interview = Interview(MODEL)
+    hold(interview, answer, lambda *step: told.append(step))
+    assert told == [(number, len(QUESTIONS), question.name) for number, question in enumerate(QUESTIONS, 1)]
+    assert set(interview.readings) ^ set(interview.unasked) == {question.name for question in QUESTIONS}
+
+
+@pytest.mark.parametrize(
+    ("body", "names"),
+    [
+        (
+            {"data": [{"id": "text-embedding-3"}, {"id": "a/chat"}, {"id": "whisper"}]},
+            ["a/chat", "text-embedding-3", "whisper"],
+        ),
+        ({"data": [{"id": None}, {}, "x", {"id": ""}, {"id": "m"}]}, ["m"]),
+        ({"data": {}}, []),
+        ({"object": "list"}, []),
+        ([], []),
+        ("<html>", []),
+    ],
+)
+def test_models_that_chat_come_first(body: object, names: list[str]) -> None:
+    text = body if isinstance(body, str) else json.dumps(body)
+    assert list(chat_models(Exchange(Request("/v1/models"), 200, {}, text.encode()))) == names
