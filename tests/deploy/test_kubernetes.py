@@ -19,12 +19,12 @@ import pytest
 import yaml
 from kubernetes_validate.utils import all_versions
 
+from svir_proxy.conform.upstream import ScriptedUpstream, json_answer
 from svir_proxy.settings import Settings, load_settings
 from tests.deploy.processes import ROOT, container, image_environment, store
 from tests.docs.pages import page
 from tests.server.support import CHAT, COMPLETION
 from tests.server.transport.raw_server import soon
-from tests.support.upstream import ScriptedUpstream, json_answer
 
 KUBERNETES: Final = ROOT / "deploy/kubernetes"
 VARIANTS: Final = ("gateway", "sidecar")

@@ -15,12 +15,12 @@ import httpx
 import pytest
 import yaml
 
+from svir_proxy.conform.upstream import Answer, ScriptedUpstream, json_answer
 from tests.cli.processes import serve
 from tests.cli.test_prometheus import PATIENCE, prometheus
 from tests.deploy.processes import ROOT
 from tests.docs.pages import page
 from tests.server.support import ANSWER, CHAT, COMPLETION, STREAM
-from tests.support.upstream import Answer, ScriptedUpstream, json_answer
 
 ALERTS: Final = ROOT / "deploy/prometheus/alerts.yml"
 ALERT_TESTS: Final = ROOT / "tests/deploy/alerts.test.yml"

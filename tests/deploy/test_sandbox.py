@@ -17,11 +17,11 @@ from typing import TYPE_CHECKING, Final
 
 import pytest
 
+from svir_proxy.conform.upstream import Answer, ScriptedUpstream
 from tests.cli.processes import Serving
 from tests.deploy.test_systemd import ROOT, TEXT
 from tests.server.support import ANSWER, STREAM
 from tests.server.transport.raw_server import HANG, soon
-from tests.support.upstream import Answer, ScriptedUpstream
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator

@@ -17,6 +17,7 @@ from typing import Any, Final
 import pytest
 import yaml
 
+from svir_proxy.conform.upstream import Answer, ScriptedUpstream, json_answer
 from svir_proxy.server.tracing.tracing import Tracing
 from svir_proxy.settings import TracingSettings, load_settings
 from tests.cli.processes import Serving, serve
@@ -24,7 +25,6 @@ from tests.server.support import CHAT, COMPLETION, FINISH, STREAM, STREAM_HEAD, 
 from tests.server.transport.raw_server import soon, until
 from tests.support.collector import SeenSpan, SpanCollector
 from tests.support.proxy import running_proxy
-from tests.support.upstream import Answer, ScriptedUpstream, json_answer
 
 TRACE: Final = "0af7651916cd43dd8448eb211c80319c"
 PARENT: Final = "b7ad6b7169203331"
