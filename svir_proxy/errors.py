@@ -49,6 +49,7 @@ KINDS: Final[dict[str, Kind]] = {
     "request_timeout": Kind(408, _INVALID, "request_timeout", curable=True),
     "invalid_api_key": Kind(401, _INVALID, "invalid_api_key"),
     "model_not_allowed": Kind(403, "permission_error", "model_not_allowed"),
+    "endpoint_not_allowed": Kind(403, "permission_error", "endpoint_not_allowed"),
     "forbidden_host": Kind(403, "permission_error", "forbidden_host"),
     "forbidden_origin": Kind(403, "permission_error", "forbidden_origin"),
     "model_not_found": Kind(404, _INVALID, "model_not_found"),

@@ -57,7 +57,8 @@ def run(args: argparse.Namespace) -> int:
         print(json.dumps({"status": error.status, **error.envelope()}, indent=2, ensure_ascii=False))
         return OK
     try:
-        text = _explanation(backend, [other.name for other, _ in others], rewritten, as_json=args.json)
+        rules = _rules(settings, request.model, {request.model, model, *(name for _, name in others)})
+        text = _explanation(backend, [other.name for other, _ in others], rewritten, rules, as_json=args.json)
     except RecursionError:
         print(f"{args.request}: is nested too deeply to be shown", file=sys.stderr)
         return FAILED
@@ -86,11 +87,27 @@ def _routes(settings: Settings, request: ClientRequest, name: str | None) -> lis
     return [(backends[0], model)]
 
 
-def _explanation(backend: Backend, others: list[str], rewritten: UpstreamRequest, *, as_json: bool) -> str:
+def _rules(settings: Settings, asked: str, names: set[str]) -> dict[str, Any]:
+    """What the operator says about answers of the model *asked* for, which goes by *names*."""
+    from svir_proxy.server.deprecation import Deprecation  # noqa: PLC0415 - as in run
+    from svir_proxy.server.model_names import is_like  # noqa: PLC0415 - as in run
+
+    found = []
+    for rule in settings.rules.answers:
+        is_named = not rule.models or any(is_like(name, model) for name in names for model in rule.models)
+        if is_named or names == {asked}:  # which the servers may not list: then any model may answer
+            told: dict[str, Any] = {"name": rule.name, "action": rule.action, "keys": rule.keys}
+            found.append(told | {"certain": is_named})
+    return {"answers": found, "deprecated": Deprecation(settings.rules.deprecated).told(asked)}
+
+
+def _explanation(
+    backend: Backend, others: list[str], rewritten: UpstreamRequest, rules: dict[str, Any], *, as_json: bool
+) -> str:
     """What the command prints; raises RecursionError for a body that servers may read all the same."""
     if as_json:
-        return json.dumps(_as_json(backend, others, rewritten), indent=2, ensure_ascii=False)
-    return "\n".join(_in_words(backend, others, rewritten))
+        return json.dumps(_as_json(backend, others, rewritten) | {"rules": rules}, indent=2, ensure_ascii=False)
+    return "\n".join((*_in_words(backend, others, rewritten), *_rules_in_words(rules), *_body_in_words(rewritten)))
 
 
 def _as_json(backend: Backend, others: list[str], rewritten: UpstreamRequest) -> dict[str, Any]:
@@ -128,6 +145,19 @@ def _in_words(backend: Backend, others: list[str], rewritten: UpstreamRequest) -
             yield f"          because {why.fact} is {why.value!r}" + (f": {why.evidence}" if why.evidence else "")
     if rewritten.expectation is not None:
         yield f"answer    is held and checked for {rewritten.expectation.fact}, asked again once, then noted as unmet"
+
+
+def _rules_in_words(rules: dict[str, Any]) -> Iterator[str]:
+    for rule in rules["answers"]:
+        does = "is held, and blocked" if rule["action"] == "block" else "is held, and redacted,"
+        whose = f", for the keys {', '.join(rule['keys'])}" if rule["keys"] else ""
+        when = "" if rule["certain"] else ", if no server lists the model"
+        yield f"answer    {does} where rule {rule['name']} finds something{whose}{when}"
+    if rules["deprecated"] is not None:
+        yield f"answer    has the header X-AI-Model-Deprecated: {rules['deprecated']}"
+
+
+def _body_in_words(rewritten: UpstreamRequest) -> Iterator[str]:
     yield "body"
     yield json.dumps(_shortened(rewritten.body), indent=2, ensure_ascii=False)
 

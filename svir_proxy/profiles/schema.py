@@ -8,11 +8,14 @@ decided in `svir_proxy.request` and `svir_proxy.response`, never here.
 from __future__ import annotations
 
 import re
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any, Final, Literal
 
 from pydantic import AfterValidator, BaseModel, ConfigDict, Field
 
 from svir_proxy.errors import KINDS
+
+_TELLING_HEADER: Final = re.compile(r"x-(?!svir-)[a-z0-9-]+")
+_OWN_HEADERS: Final = frozenset({"x-request-id", "x-should-retry", "x-accel-buffering"})
 
 Fact = Literal["kept", "ignored", "rejected", "unknown"]
 """What a server does with something a request can say.
@@ -31,6 +34,12 @@ def _pattern(value: str) -> str:
         re.compile(value)
     except re.error as exc:
         raise ValueError(f"is no regular expression: {exc}") from exc
+    return value
+
+
+def _header(value: str) -> str:
+    if not _TELLING_HEADER.fullmatch(value) or value in _OWN_HEADERS:
+        raise ValueError("must be a header in lower case that begins with x-, and none that the proxy sets itself")
     return value
 
 
@@ -162,6 +171,8 @@ class ResponseFacts(_Part):
     """``cumulative``: ``delta.content`` repeats the whole text so far."""
     text_calls: bool = True
     """Whether a tool call written as text is made a call, when the request offers tools."""
+    headers: list[Annotated[str, AfterValidator(_header)]] = []
+    """Headers of its answers that tell a client something, in lower case: passed on."""
 
 
 class ErrorCondition(_Part):

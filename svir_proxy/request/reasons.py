@@ -49,6 +49,8 @@ _TABLE: Final[tuple[tuple[str, str | None, str], ...]] = (
     (r"stream=never", "request.stream", "the server is asked for a whole answer, the proxy makes the stream of it"),
     (r"failover=.+", None, "that backend failed before any output, for this reason, and the next one was asked"),
     (r"limits=unchecked", None, "the store that limits are counted in did not answer, and the request was let through"),
+    (r"rules\.(.+)=blocked", None, "an operator's rule blocked the answer: nothing of its text is there"),
+    (r"rules\.(.+)=redacted", None, "what an operator's rule looks for was replaced in the answer"),
     (r"more=untold", None, "there are more changes than a header can tell"),
 )
 _RULES: Final = tuple((re.compile(pattern), fact, done) for pattern, fact, done in _TABLE)

@@ -53,6 +53,10 @@ class Answer(Protocol):
     def gathers(self) -> bool:
         """Whether all of it is held in memory until it is whole."""
 
+    @property
+    def is_timed(self) -> bool:
+        """Whether anything is ever due to the client before it is whole."""
+
     def take(self, events: Sequence[Event]) -> None:
         """Take the next events. A failure among them is the caller's to tell."""
 
@@ -94,6 +98,7 @@ class StreamedAnswer:
     """
 
     gathers = False
+    is_timed = True
 
     def __init__(
         self,
@@ -231,6 +236,7 @@ class WholeAnswer:
     """An answer as one ``chat.completion``; the client sees nothing before it is whole."""
 
     gathers = True
+    is_timed = False
 
     def __init__(self, request: ClientRequest, asked: str = "") -> None:
         self._request = request

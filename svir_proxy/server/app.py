@@ -25,6 +25,8 @@ from svir_proxy.server.breaker import Breakers
 from svir_proxy.server.call_memory import CallMemory
 from svir_proxy.server.catalog import Catalog
 from svir_proxy.server.chat import Chat
+from svir_proxy.server.content_rules import ContentRules
+from svir_proxy.server.deprecation import Deprecation
 from svir_proxy.server.gate import METRICS_PATH, Gate
 from svir_proxy.server.generations import Generations
 from svir_proxy.server.health import Health
@@ -62,6 +64,8 @@ _CHAT_PATH: Final = "/chat/completions"
 _USUAL_PATH: Final = "/v1/chat/completions"
 _PREFIX: Final = re.compile(r"/+(?:v1(?:/+|$))?")
 """People write base URLs with and without /v1, and with a slash at the end."""
+_TOLD: Final = ("x-request-id", "x-svir-backend", "x-svir-rewrites", "x-ai-model-deprecated")
+"""Headers of an answer that pages of other origins may read."""
 _REQUEST_ID: Final = re.compile(r"[A-Za-z0-9._-]{1,128}")
 _ENDPOINTS: Final = (
     f"POST /v1/chat/completions, {PASSED}, GET /v1/models, GET /v1/models/{{id}}, GET /healthz, GET /readyz"
@@ -124,6 +128,8 @@ class Proxy:
             self.learned = before.learned.of(same)
             self.calls = before.calls
         self._images = ImageFetcher()
+        rules = ContentRules(settings.rules) if settings.rules.answers else None
+        deprecation = Deprecation(settings.rules.deprecated) if settings.rules.deprecated else None
         self._chat = Chat(
             settings,
             self.catalog,
@@ -132,10 +138,14 @@ class Proxy:
             self.calls,
             breakers=self.breakers,
             access=self.access,
+            rules=rules,
+            deprecation=deprecation,
         )
         seconds = routing.health_seconds
         self._checks = Health(self.catalog, self.breakers, seconds) if seconds is not None else None
-        self._pass_through = PassThrough(settings, self.catalog, self.breakers, self.access)
+        self._pass_through = PassThrough(
+            settings, self.catalog, self.breakers, access=self.access, rules=rules, deprecation=deprecation
+        )
         self.live = set()
         self._on_idle: Callable[[], None] | None = None
         self.app: ASGIApp = self._serve
@@ -146,7 +156,7 @@ class Proxy:
                 allow_origins=settings.server.cors_origins,
                 allow_methods=["GET", "POST"],
                 allow_headers=["*"],
-                expose_headers=["x-request-id", "x-svir-backend", "x-svir-rewrites", "retry-after", *RATE_HEADERS],
+                expose_headers=[*_TOLD, "retry-after", *RATE_HEADERS],
             )
         routes = [
             Route("/models", _Endpoint(self._list_models), methods=["GET"]),

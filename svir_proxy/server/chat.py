@@ -19,16 +19,29 @@ from svir_proxy.server.breaker import Breakers
 from svir_proxy.server.call_memory import CallMemory
 from svir_proxy.server.catalog import Catalog, Route
 from svir_proxy.server.client_watch import ClientWatch
+from svir_proxy.server.content_rules import ContentRules
+from svir_proxy.server.deprecation import Deprecation
 from svir_proxy.server.documents import inline_documents
 from svir_proxy.server.exchange import Exchange
 from svir_proxy.server.failover import Failover
-from svir_proxy.server.http import Headers, fields, header, internal_error, random_id, read_body, send_body, stopped
+from svir_proxy.server.http import (
+    Headers,
+    beside,
+    fields,
+    header,
+    internal_error,
+    random_id,
+    read_body,
+    send_body,
+    stopped,
+)
 from svir_proxy.server.learned import Learned
 from svir_proxy.server.quotas.access import Access
 from svir_proxy.server.quotas.tokens import Meter
 from svir_proxy.server.remote_images import ImageFetcher, inline_images
 from svir_proxy.server.request_record import RequestRecord
 from svir_proxy.server.routing import conversation, in_order
+from svir_proxy.server.ruled_answer import Ruled
 from svir_proxy.server.transcript import Transcript
 from svir_proxy.server.upstream import Upstream
 from svir_proxy.settings import Settings
@@ -41,6 +54,7 @@ _MAX_TOLD: Final = 1000
 
 
 _Failover = Failover[ClientRequest, ClientAnswer]
+_Asking = Exchange | _Failover | Ruled
 
 
 class Chat:
@@ -56,6 +70,8 @@ class Chat:
         *,
         breakers: Breakers,
         access: Access | None = None,
+        rules: ContentRules | None = None,
+        deprecation: Deprecation | None = None,
     ) -> None:
         self._settings = settings
         self._max_request_bytes = settings.server.max_request_bytes
@@ -66,6 +82,8 @@ class Chat:
         self._calls = calls
         self._breakers = breakers
         self._access = access
+        self._rules = rules
+        self._deprecation = deprecation
 
     async def __call__(
         self, scope: Scope, receive: Receive, send: Send, headers: Headers, record: RequestRecord
@@ -77,6 +95,8 @@ class Chat:
         size = len(raw)
         del raw
         record.model, record.stream = request.model, request.stream
+        if self._deprecation is not None:
+            self._deprecation.tell(request.model, record.key, headers)
         with ClientWatch(scope, receive) as client:
             if self._access is not None:
                 request = await _let_in(self._access, request, size, headers, record)
@@ -85,19 +105,29 @@ class Chat:
             )
             answer = self._stream if request.stream else self._whole
             if len(routes) > 1:
-                await answer(self._failover(request, routes, headers, record), client, send, headers, record)
+                failover: _Asking = self._failover(request, routes, headers, record)
+                if self._rules is not None:
+                    failover = self._ruled(failover, routes, record)
+                await answer(failover, client, send, headers, record)
                 return
             route = routes[0]
             record.backend = route.upstream.name
             headers.append(route.upstream.header)
             if request.part_kinds:
                 request = await self._inlined(request, route.upstream)
-            exchange = self._exchange(request, route, record)
+            exchange: _Asking = self._exchange(request, route, record)
+            if self._rules is not None:
+                exchange = self._ruled(exchange, routes, record)
             if (places := route.upstream.places) is None:
                 await answer(exchange, client, send, headers, record)
             else:
                 async with places:
                     await answer(exchange, client, send, headers, record)
+
+    def _ruled(self, asking: _Asking, routes: tuple[Route, ...], record: RequestRecord) -> _Asking:
+        """*asking*, held to the operator's rules where there are any for it."""
+        rules = self._rules.of(record.key, record.model, routes) if self._rules is not None else ()
+        return Ruled(asking, rules, record) if rules else asking
 
     def _failover(
         self, request: ClientRequest, routes: tuple[Route, ...], headers: Headers, record: RequestRecord
@@ -141,10 +171,11 @@ class Chat:
         return request
 
     async def _stream(
-        self, exchange: Exchange | _Failover, client: ClientWatch, send: Send, headers: Headers, record: RequestRecord
+        self, exchange: _Asking, client: ClientWatch, send: Send, headers: Headers, record: RequestRecord
     ) -> None:
         def head() -> Headers:
-            return [*headers, *told((*exchange.notes, *answer.notes))]
+            passed = exchange.headers and beside(headers, exchange.headers)
+            return [*headers, *passed, *told((*exchange.notes, *answer.notes))]
 
         answer = StreamedAnswer(exchange.request, send, head, self._settings.streaming, exchange.asked)
         record.answer = answer
@@ -167,27 +198,25 @@ class Chat:
             if record.error.kind == "model_not_found":
                 record.error = self._catalog.gone(record.model, record.error, record.may)
             if not answer.committed:
-                headers += told(record.notes)
+                headers += (*(exchange.headers and beside(headers, exchange.headers)), *told(record.notes))
                 raise record.error
             answer.fail(record.error)
         record.status = 200
         client.release()
         await answer.end()
 
-    def _run(
-        self, exchange: Exchange | _Failover, answer: ClientAnswer, record: RequestRecord
-    ) -> Awaitable[ProxyError | None]:
+    def _run(self, exchange: _Asking, answer: ClientAnswer, record: RequestRecord) -> Awaitable[ProxyError | None]:
         if self._show_prompts:
             return _run_and_tell(exchange, answer, record)
         return exchange.run(answer)
 
     async def _whole(
-        self, exchange: Exchange | _Failover, client: ClientWatch, send: Send, headers: Headers, record: RequestRecord
+        self, exchange: _Asking, client: ClientWatch, send: Send, headers: Headers, record: RequestRecord
     ) -> None:
         record.answer = answer = WholeAnswer(exchange.request, exchange.asked)
         record.error = await self._run(exchange, answer, record)
         record.notes = (*exchange.notes, *answer.notes)
-        headers += told(record.notes)
+        headers += (*(exchange.headers and beside(headers, exchange.headers)), *told(record.notes))
         if record.error is not None:
             if record.error.kind == "model_not_found":
                 record.error = self._catalog.gone(record.model, record.error, record.may)
@@ -213,9 +242,7 @@ async def _let_in(
     return replace(request, is_counted=record.meter is not None, notes=(*request.notes, *notes))
 
 
-async def _run_and_tell(
-    exchange: Exchange | _Failover, answer: ClientAnswer, record: RequestRecord
-) -> ProxyError | None:
+async def _run_and_tell(exchange: _Asking, answer: ClientAnswer, record: RequestRecord) -> ProxyError | None:
     transcript = Transcript(exchange.request, answer)
     try:
         return await exchange.run(transcript)

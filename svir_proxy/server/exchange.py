@@ -23,6 +23,7 @@ from svir_proxy.server.answer import Answer
 from svir_proxy.server.call_memory import CallMemory
 from svir_proxy.server.catalog import Route
 from svir_proxy.server.held_answer import HeldAnswer
+from svir_proxy.server.http import Headers
 from svir_proxy.server.interruption import Interruption
 from svir_proxy.server.learned import Facts, Learned
 from svir_proxy.server.quotas.tokens import Meter, Metered
@@ -49,6 +50,8 @@ class Exchange:
         self._more: Mapping[str, str] | None = None  # headers that go along
         self.meter: Meter | None = None
         """Counts what comes of it; None: nobody does."""
+        self.headers: Headers = []
+        """Headers of the server's last answer that are passed on."""
         self.asked = "" if route.listed else route.model
         """The model asked for, where no list has it and any may answer."""
 
@@ -143,6 +146,8 @@ class Exchange:
         errors = upstream.error_reader(self.request)
         try:
             response = await self._respond(body, watch)
+            if upstream.passed_names:
+                self.headers = upstream.passed_headers(response)
             if not 200 <= response.status < 300:
                 return await upstream.read_error(response, errors)
             try:

@@ -16,6 +16,7 @@ from typing import Final, Generic, Protocol, TypeVar
 from svir_proxy.errors import KINDS, ProxyError
 from svir_proxy.server.breaker import Breakers, Key
 from svir_proxy.server.catalog import Route
+from svir_proxy.server.http import Headers
 from svir_proxy.server.upstream import Upstream
 
 _LOGGER: Final = logging.getLogger("svir_proxy")
@@ -58,6 +59,10 @@ A_contra = TypeVar("A_contra", bound=Filled, contravariant=True)
 
 class Attempt(Noting, Protocol[A_contra]):
     """A request on its way to one backend."""
+
+    @property
+    def headers(self) -> Headers:
+        """Headers of the server's answer that are passed on."""
 
     def run(self, answer: A_contra) -> Awaitable[ProxyError | None]:
         """Fill *answer*; the error where it is not whole."""
@@ -107,6 +112,11 @@ class Failover(Generic[R, A]):
         """Who failed, and what was changed in the request for the one that is asked."""
         changed = self.request.notes if self._exchange is None else self._exchange.notes
         return (*self._told, *changed)
+
+    @property
+    def headers(self) -> Headers:
+        """Headers that are passed on from the server that was asked last."""
+        return [] if self._exchange is None else self._exchange.headers
 
     async def run(self, answer: A) -> ProxyError | None:
         """Fill *answer*; the error where it is not whole."""

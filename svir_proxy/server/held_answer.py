@@ -21,6 +21,7 @@ class HeldAnswer:
         self._answer = answer
         self._expectation = expectation
         self._events: list[Event] = []
+        self.is_timed = answer.is_timed
         self.has_output = False
 
     def take(self, events: Sequence[Event]) -> None:

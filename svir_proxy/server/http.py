@@ -38,6 +38,12 @@ def fields(scope: Scope) -> dict[bytes, bytes]:
     return known
 
 
+def beside(headers: Headers, passed: Headers) -> Headers:
+    """Those of the headers *passed* on by a server that the proxy's own *headers* do not have."""
+    own = {name for name, _ in headers}
+    return [field for field in passed if field[0] not in own]
+
+
 async def read_body(scope: Scope, receive: Receive, limit: int) -> bytes | bytearray:
     """The whole body of a request; raises ProxyError past *limit* bytes, ClientGone when the client leaves."""
     declared = fields(scope).get(b"content-length", b"")

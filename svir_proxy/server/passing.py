@@ -120,6 +120,8 @@ class Passing:
         self._more: Mapping[str, str] | None = None  # headers that go along
         self.notes = (*request.notes, "model=alias") if request.upload.put(route.model) else request.notes
         """What was changed in the request."""
+        self.headers: Headers = []
+        """Headers of the server's answer that are passed on."""
 
     async def run(self, answer: PassedAnswer) -> ProxyError | None:
         """Fill *answer*; the error where it is not whole."""
@@ -135,6 +137,8 @@ class Passing:
         if meter is not None:
             meter.asked = True
         response = await self._respond()
+        if upstream.passed_names:
+            self.headers = upstream.passed_headers(response)
         errors = upstream.error_reader(ClientRequest.without_chat(upload.model))
         if not 200 <= response.status < 300:
             raise _reworded(await upstream.read_error(response, errors), response.status, path)

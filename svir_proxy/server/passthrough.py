@@ -19,8 +19,10 @@ from svir_proxy.server.breaker import Breakers
 from svir_proxy.server.catalog import Catalog, Route
 from svir_proxy.server.chat import check_media_type, told
 from svir_proxy.server.client_watch import ClientWatch
+from svir_proxy.server.content_rules import ContentRules
+from svir_proxy.server.deprecation import Deprecation
 from svir_proxy.server.failover import Failover
-from svir_proxy.server.http import Headers, header, stopped
+from svir_proxy.server.http import Headers, beside, header, stopped
 from svir_proxy.server.passing import Passed, PassedAnswer, Passing
 from svir_proxy.server.quotas.access import Access
 from svir_proxy.server.quotas.passed_tokens import PassedMeter
@@ -48,7 +50,16 @@ def is_passed(path: str) -> bool:
 class PassThrough:
     """The routes. Raises ProxyError for an answer that has not begun, ClientGone where nobody waits for one."""
 
-    def __init__(self, settings: Settings, catalog: Catalog, breakers: Breakers, access: Access | None = None) -> None:
+    def __init__(
+        self,
+        settings: Settings,
+        catalog: Catalog,
+        breakers: Breakers,
+        *,
+        access: Access | None = None,
+        rules: ContentRules | None = None,
+        deprecation: Deprecation | None = None,
+    ) -> None:
         self._limit = settings.server.max_request_bytes
         self._origins = frozenset(settings.server.cors_origins)
         self._commit_after = settings.streaming.commit_after
@@ -56,6 +67,8 @@ class PassThrough:
         self._catalog = catalog
         self._breakers = breakers
         self._access = access
+        self._rules = rules
+        self._deprecation = deprecation
 
     async def __call__(
         self, scope: Scope, receive: Receive, send: Send, headers: Headers, record: RequestRecord
@@ -66,12 +79,16 @@ class PassThrough:
         upload = Upload(receive, field, int(declared[:20]) if declared.isdigit() else None, self._limit)
         await upload.look()
         record.model = upload.model
+        if self._deprecation is not None:
+            self._deprecation.tell(upload.model, record.key, headers)
         given = {"content-type": header(scope, b"content-type"), "accept": header(scope, b"accept") or "*/*"}
         request = Passed(scope["path"], given, upload)
         with ClientWatch(scope if upload.is_whole else {}, upload.after) as client:
             if self._access is not None:
                 request = await _let_in(self._access, request, headers, record)
             routes = await self._catalog.routes(upload.model, record.may)
+            if self._rules is not None:
+                self._rules.check_passed(request.path, record.key, upload.model, routes)
             if len(routes) > 1:
                 failover = self._failover(request, _in_order(routes, scope, record), headers, record)
                 await self._answer(failover, client, send, headers, record)
@@ -145,7 +162,10 @@ class PassThrough:
         headers: Headers,
         record: RequestRecord,
     ) -> None:
-        answer = PassedAnswer(send, lambda: [*headers, *told(passing.notes)], self._commit_after, passing.request.meter)
+        def more() -> Headers:
+            return [*(passing.headers and beside(headers, passing.headers)), *told(passing.notes)]
+
+        answer = PassedAnswer(send, lambda: [*headers, *more()], self._commit_after, passing.request.meter)
         try:
             record.error = await passing.run(answer)
         except asyncio.CancelledError:
@@ -160,7 +180,7 @@ class PassThrough:
             if record.error.kind == "model_not_found":
                 record.error = self._catalog.gone(record.model, record.error, record.may)
             if not answer.has_output:
-                headers += told(record.notes)
+                headers += more()
                 raise record.error
         record.status = answer.status
         if record.error is None or answer.break_off(record.error):

@@ -44,7 +44,7 @@ class Watch:
 
     def start(self) -> None:
         """Watch from now on."""
-        if self._answer.gathers:
+        if not self._answer.is_timed:
             self._timer = self.loop.call_at(min(self._deadline, self.loop.time() + self._shortest), self._tick)
         else:
             self._tick()

@@ -29,6 +29,7 @@ class Transcript:
         self._folder = CompletionFolder(request)
         self._room = _LONGEST  # characters; a stream may go on for ever
         self.gathers = answer.gathers
+        self.is_timed = answer.is_timed
 
     @property
     def has_output(self) -> bool:

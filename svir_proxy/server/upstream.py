@@ -19,6 +19,7 @@ from svir_proxy.errors import ProxyError
 from svir_proxy.response.json_text import dumps
 from svir_proxy.response.normalizer import Limits
 from svir_proxy.response.upstream_error import ErrorReader
+from svir_proxy.server.http import Headers
 from svir_proxy.server.places import Places
 from svir_proxy.server.pulled_body import PulledBody
 from svir_proxy.server.transport import (
@@ -47,6 +48,8 @@ _MAX_HEADS: Final = 64
 _NO_DESCRIPTOR: Final = frozenset({errno.EMFILE, errno.ENFILE})
 _ENCODING: Final = b"content-encoding"
 _LENGTH: Final = len(_ENCODING)
+_LONGEST_PASSED: Final = 300
+"""Bytes of a header's value that is passed on."""
 _CLOSED: Final = re.compile(r"closed the connection|disconnected")
 """How this project's transport and httpx's own say that no answer came, as against one that is no HTTP."""
 
@@ -78,6 +81,8 @@ class Upstream:
         key = backend.key.get_secret_value() if backend.key is not None else ""
         values = [value.get_secret_value() for value in backend.headers.values()]
         parts = [part for value in values for part in (value, *value.split()) if len(part) >= _SECRET_LENGTH]
+        self.passed_names = frozenset(name.encode("ascii") for name in self.profile.response.headers)
+        """Headers of its answers that are passed on, in lower case."""
         self._secrets = tuple(sorted({key, *parts} - {""}, key=len, reverse=True))
         headers: dict[str, str] = {}
         if key and endpoint.auth == "bearer":
@@ -215,6 +220,11 @@ class Upstream:
             return content_decoder(httpx.Headers(response.headers), max_bytes=None)
         except httpx.DecodingError as exc:
             raise _in_words(self.name, exc) from exc
+
+    def passed_headers(self, response: UpstreamResponse) -> Headers:
+        """The headers of *response* that are passed on, one of each name."""
+        named = ((raw.lower(), value[:_LONGEST_PASSED]) for raw, value in response.headers)
+        return list({name: value for name, value in named if name in self.passed_names}.items())
 
     async def close(self) -> None:
         """Close all connections."""

@@ -14,10 +14,12 @@ from svir_proxy.settings.model import (
     StreamingSettings,
 )
 from svir_proxy.settings.problems import SettingsError
+from svir_proxy.settings.rules import AnswerRule, RuleSettings
 from svir_proxy.settings.sources import find_config
 from svir_proxy.settings.tracing import TracingSettings
 
 __all__ = [
+    "AnswerRule",
     "AuthKey",
     "AuthSettings",
     "Backend",
@@ -26,6 +28,7 @@ __all__ = [
     "LoggingSettings",
     "MetricsSettings",
     "RoutingSettings",
+    "RuleSettings",
     "ServerSettings",
     "Settings",
     "SettingsError",

@@ -14,7 +14,8 @@ from svir_proxy.settings.backend import Backend, repeated_names
 from svir_proxy.settings.fields import Bytes, Seconds, Section, leave_out_unset
 from svir_proxy.settings.hosts import accepted_hosts, host_header, host_name, is_loopback
 from svir_proxy.settings.metrics import MetricsSettings
-from svir_proxy.settings.problems import several
+from svir_proxy.settings.problems import several, suggest
+from svir_proxy.settings.rules import RuleSettings
 from svir_proxy.settings.tracing import TracingSettings
 
 _ORIGIN: Final = re.compile(r"\*|[a-z][a-z0-9+.-]*://[^/?#\s]+")
@@ -161,6 +162,8 @@ class Settings(BaseSettings):
     """Where Prometheus reads what the proxy counts, and who may."""
     routing: RoutingSettings = RoutingSettings()
     """What happens where several backends have a model."""
+    rules: RuleSettings = RuleSettings()
+    """What the operator says about answers and models."""
     limits: LimitSettings = LimitSettings()
     """Bounds on what an upstream may make the proxy hold in memory."""
     backends: list[Backend] = Field(default=[])
@@ -224,6 +227,22 @@ class Settings(BaseSettings):
             text = "is the proxy's own port; choose another, or leave it out to have /metrics there"
             raise several([("port", text)])
         return metrics
+
+    @field_validator("rules")
+    @classmethod
+    def _rules_are_for_keys_that_are_there(cls, rules: RuleSettings, info: ValidationInfo) -> RuleSettings:
+        auth = info.data.get("auth")
+        if isinstance(auth, AuthSettings):
+            known = [name for name, _ in auth.hashed()] or ["none: auth.keys is empty"]
+            unknown = [
+                (f"answers[{i}].keys[{j}]", suggest(key, known))
+                for i, rule in enumerate(rules.answers)
+                for j, key in enumerate(rule.keys)
+                if key not in known
+            ]
+            if unknown:
+                raise several(unknown)
+        return rules
 
     @field_validator("backends")
     @classmethod

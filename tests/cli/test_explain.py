@@ -133,3 +133,55 @@ def test_long_payloads_are_cut_for_reading(capsys: pytest.CaptureFixture[str]) -
     image = {"type": "image_url", "image_url": {"url": "data:image/png;base64," + "A" * 5000}}
     _, out, _ = _explain(ONE, ASK | {"messages": [{"role": "user", "content": [image]}]}, capsys)
     assert "… (5022 characters)" in out
+
+
+RULES = """
+rules:
+  answers:
+    - {name: none-of-it, pattern: x, action: block}
+    - {name: for-kids, pattern: "y", action: redact, keys: [kid], models: [small]}
+    - {name: others, pattern: z, action: redact, models: ["b*"]}
+  deprecated: {small: big, "o*": }
+auth: {keys: [{name: kid, key: sk-kid}]}
+"""
+BLOCKED = "answer    is held, and blocked where rule none-of-it finds something"
+OTHERS = "answer    is held, and redacted, where rule others finds something"
+
+
+@pytest.mark.parametrize(
+    ("options", "model", "told", "certain"),
+    [
+        (
+            (),
+            "small",
+            [
+                BLOCKED,
+                "answer    is held, and redacted, where rule for-kids finds something, for the keys kid",
+                "answer    has the header X-AI-Model-Deprecated: big",
+            ],
+            [True, True],
+        ),
+        ((), "big", [BLOCKED, OTHERS], [True, True]),
+        (
+            ("--backend", "rack"),
+            "other",
+            [
+                BLOCKED,
+                "answer    is held, and redacted, where rule for-kids finds something, for the keys kid, if no server lists the model",
+                f"{OTHERS}, if no server lists the model",
+                "answer    has the header X-AI-Model-Deprecated: true",
+            ],
+            [True, False, False],
+        ),
+    ],
+)
+def test_the_rules_for_the_answer(
+    options: tuple[str, ...], model: str, told: list[str], certain: list[bool], capsys: pytest.CaptureFixture[str]
+) -> None:
+    ask = {"model": model, "messages": [{"role": "user", "content": "x"}]}
+    _, out, _ = _explain(TWO + RULES, ask, capsys, *options)
+    assert [line for line in out.splitlines() if line.startswith("answer ")] == told
+    _, out, _ = _explain(TWO + RULES, ask, capsys, *options, "--json")
+    rules = json.loads(out)["rules"]
+    assert [rule["certain"] for rule in rules["answers"]] == certain
+    assert rules["deprecated"] == (told[-1].rpartition(": ")[2] if "header" in told[-1] else None)

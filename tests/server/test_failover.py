@@ -78,15 +78,19 @@ class Fleet:
 
 @asynccontextmanager
 async def fleet(
-    count: int = 2, backends: Mapping[int, Mapping[str, Any]] | None = None, **routing: Any
+    count: int = 2,
+    backends: Mapping[int, Mapping[str, Any]] | None = None,
+    sections: Mapping[str, Any] | None = None,
+    **routing: Any,
 ) -> AsyncIterator[Fleet]:
-    """*backends*: what is set up for each beside its priority, by number."""
+    """*backends*: what is set up for each beside its priority, by number. *sections*: other settings."""
     servers = [RawServer() for _ in range(count)]
     for server in servers:
         await server.start()
     try:
         configured = Settings.model_validate(
             {
+                **(sections or {}),
                 "routing": routing,
                 "backends": [
                     {

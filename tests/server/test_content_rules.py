@@ -1,0 +1,89 @@
+"""Which rules hold for whom, and where they hold an endpoint shut."""
+
+from __future__ import annotations
+
+from types import SimpleNamespace
+from typing import Any, cast
+
+import pytest
+
+from svir_proxy.errors import ProxyError
+from svir_proxy.server.catalog import Route
+from svir_proxy.server.content_rules import ContentRules
+from svir_proxy.settings import RuleSettings
+
+RULES = ContentRules(
+    RuleSettings.model_validate(
+        {
+            "answers": [
+                {"name": "all", "pattern": "a", "action": "block"},
+                {"name": "kids", "pattern": "b", "action": "block", "keys": ["kid", "child"]},
+                {"name": "gpt", "pattern": "q", "action": "redact", "models": ["gpt-*", "org/model"]},
+                {
+                    "name": "both",
+                    "pattern": "d",
+                    "action": "redact",
+                    "replacement": "",
+                    "models": ["x"],
+                    "keys": ["kid"],
+                },
+            ]
+        }
+    )
+)
+
+
+def routes(*models: str, listed: bool = True) -> tuple[Route, ...]:
+    return tuple(Route(cast(Any, SimpleNamespace(name="b")), model, listed) for model in models)
+
+
+@pytest.mark.parametrize(
+    ("key", "model", "where", "names"),
+    [
+        (None, "m", routes("m"), ["all"]),
+        ("adult", "m", routes("m"), ["all"]),
+        ("kid", "m", routes("m"), ["all", "kids"]),
+        (None, "gpt-5", routes("other"), ["all", "gpt"]),
+        (None, "alias", routes("org/model"), ["all", "gpt"]),
+        (None, "alias", routes("m", "org/model"), ["all", "gpt"]),
+        ("kid", "x", routes("m"), ["all", "kids", "both"]),
+        ("adult", "x", routes("m"), ["all"]),
+        # whichever model answers: it may be one that a rule is for
+        (None, "whatever", routes("whatever", listed=False), ["all", "gpt"]),
+        ("kid", "", routes(""), ["all", "kids", "gpt", "both"]),
+    ],
+)
+def test_a_rule_is_for_models_and_keys(key: str | None, model: str, where: tuple[Route, ...], names: list[str]) -> None:
+    assert [rule.name for rule in RULES.of(key, model, where)] == names
+
+
+def test_what_a_rule_does() -> None:
+    rules = {rule.name: rule for rule in RULES.of("kid", "", routes(""))}
+    assert {name: rule.replacement for name, rule in rules.items()} == {
+        "all": None, "kids": None, "gpt": "[redacted]", "both": "",
+    }  # fmt: skip
+    assert rules["all"].pattern.found_in("xax")
+
+
+OF_TEXT = ["completions", "responses", "audio/transcriptions", "audio/translations", "audio/a/b", "audio/speech/x"]
+OF_NONE = ["embeddings", "rerank", "moderations", "audio/speech", "images/generations", "images/edits"]
+
+
+@pytest.mark.parametrize("path", OF_TEXT)
+def test_an_endpoint_that_answers_with_text_is_shut_while_a_rule_holds(path: str) -> None:
+    few = ContentRules(RuleSettings.model_validate({"answers": [
+        {"name": "gpt", "pattern": "q", "action": "block", "models": ["gpt-*"]},
+    ]}))  # fmt: skip
+    few.check_passed(f"/{path}", None, "m", routes("m"))
+    with pytest.raises(ProxyError) as caught:
+        few.check_passed(f"/{path}", None, "gpt-5", routes("m"))
+    error = caught.value
+    assert (error.kind, error.status, error.envelope()["error"]["type"]) == (
+        "endpoint_not_allowed", 403, "permission_error",
+    )  # fmt: skip
+    assert all(said in error.message for said in ("'gpt'", "'gpt-5'", f"/v1/{path}", "/v1/chat/completions"))
+
+
+@pytest.mark.parametrize("path", OF_NONE)
+def test_an_endpoint_without_text_is_open(path: str) -> None:
+    RULES.check_passed(f"/{path}", "kid", "gpt-5", routes("m"))
