@@ -410,6 +410,15 @@ FACTS: Final[Mapping[str, FactInWords]] = {
             False: Told("is text that somebody wants", "leaves it text"),
         },
     ),
+    "response.headers": FactInWords(
+        "Its answers",
+        "Headers",
+        lambda value: (
+            Told(f"tell something: {', '.join(f'`{name}`' for name in value)}", "passes them on")
+            if value
+            else Told("say nothing that a client needs", "passes none of them on")
+        ),
+    ),
     # ------------------------------------------------------------- its models
     "models.hidden": FactInWords(
         "Its models",

@@ -27,6 +27,7 @@ class Behind:
     """The answer behind it, which only remembers."""
 
     gathers = False
+    is_timed = True
 
     def __init__(self) -> None:
         self.taken: list[Event] = []

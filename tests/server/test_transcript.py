@@ -39,7 +39,7 @@ async def test_both_sides_are_written_down_if_asked_for(
 def test_an_answer_without_end_is_not_gathered(caplog: pytest.LogCaptureFixture) -> None:
     caplog.set_level(logging.DEBUG, "svir_proxy")
     request = client_request()
-    transcript = Transcript(request, SimpleNamespace(gathers=False, take=lambda events: None))
+    transcript = Transcript(request, SimpleNamespace(gathers=False, is_timed=True, take=lambda events: None))
     transcript.take([ToolCallStarted(0, "c", "f")])
 
     def go_on(events: int) -> None:

@@ -83,6 +83,7 @@ class TracedAnswer:
         self._answer = answer
         self._attempt = attempt
         self.gathers = answer.gathers
+        self.is_timed = answer.is_timed
 
     @property
     def has_output(self) -> bool:

@@ -56,6 +56,7 @@ def test_what_came_is_handed_on_and_told_once_of() -> None:
     calls: list[str] = []
     under: Any = SimpleNamespace(
         gathers=True,
+        is_timed=False,
         has_output=True,
         take=came.extend,
         tick=lambda now: now + 1,
