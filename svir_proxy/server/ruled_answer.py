@@ -7,45 +7,46 @@ judged in a thread, for the patterns are the operator's, and the text may be lon
 from __future__ import annotations
 
 import asyncio
+import time
 from collections.abc import Sequence
 from typing import Any, Final, Protocol
 
 from svir_proxy.client_request import ClientRequest
 from svir_proxy.errors import ProxyError
 from svir_proxy.response.answer_rules import AnswerRule, ruled, ruled_error
-from svir_proxy.response.events import Event, Failed, Identified, Noted, UsageReported
+from svir_proxy.response.events import Event, Failed, Finished, Identified, Noted, ReasoningDelta, UsageReported
 from svir_proxy.server.answer import BEGINNING, ClientAnswer, Source
 from svir_proxy.server.http import Headers
-from svir_proxy.server.request_record import Progress, RequestRecord
+from svir_proxy.server.request_record import RequestRecord
 
 _JSON_FORMATS: Final = ("json_object", "json_schema")
 
 
 class RuledAnswer:
-    """Gathers an answer in front of the one that the client gets. *progress* tells of that one."""
+    """Gathers an answer in front of the one that the client gets. Its `Progress` is that of the server's output."""
 
     gathers = True
 
-    def __init__(self, answer: ClientAnswer, progress: Progress | None) -> None:
+    def __init__(self, answer: ClientAnswer) -> None:
         self._answer = answer
-        self._progress = progress
-        self._events: list[Event] = []
         self.is_timed = answer.is_timed
+        self._begin()
+
+    def _begin(self) -> None:
+        self._events: list[Event] = []
         self.has_output = False
         self.pieces = 0
-        """Events that came; see `Progress`, which this is too: what is held was generated all the same."""
+        """Events that came: what is held was generated all the same."""
+        self.first_output: float | None = None
+        """When the first output came (`time.perf_counter`)."""
+        self.last_output: float | None = None
+        """When the last came, once no more does."""
+        self.has_reasoning = False
+        """Whether it began with reasoning."""
         self.usage: dict[str, Any] | None = None
         """The token counts, once they are there."""
-
-    @property
-    def first_output(self) -> float | None:
-        """When the client got the first of it."""
-        return None if self._progress is None else self._progress.first_output
-
-    @property
-    def finish_reason(self) -> str | None:
-        """Why the answer ended, as the client was told."""
-        return None if self._progress is None else self._progress.finish_reason
+        self.finish_reason: str | None = None
+        """Why the answer ended, as the client is told."""
 
     def take(self, events: Sequence[Event]) -> None:
         """Hold *events*; but for what is known about the answer before its text, and what was odd about it."""
@@ -54,18 +55,18 @@ class RuledAnswer:
             if isinstance(event, Identified | Noted):
                 self._answer.take([event])
                 continue
-            if isinstance(event, BEGINNING):
-                self.has_output = True
-            elif isinstance(event, UsageReported):
+            if isinstance(event, UsageReported):
                 self.usage = event.usage
+            elif not self.has_output and isinstance(event, BEGINNING):
+                self.has_output = True
+                self.first_output = time.perf_counter()
+                self.has_reasoning = isinstance(event, ReasoningDelta)
             if not isinstance(event, Failed):
                 self._events.append(event)
 
     def restart(self) -> None:
         """Hold another backend's answer instead."""
-        self._events = []
-        self.has_output = False
-        self.pieces, self.usage = 0, None
+        self._begin()
         self._answer.restart()
 
     def tick(self, now: float) -> float:
@@ -75,13 +76,17 @@ class RuledAnswer:
     def begin_source(self, source: Source) -> None:
         """The client cannot fall behind: it gets nothing yet."""
 
-    def end_source(self) -> None:
-        """As `begin_source`."""
+    def end_source(self, silence: float | None = None) -> None:
+        """Note when the last output came."""
+        if silence is not None:
+            self.last_output = time.perf_counter() - silence
 
     async def release(self, rules: Sequence[AnswerRule], *, json_content: bool) -> None:
         """Let out what *rules* leave of it."""
         events, self._events = self._events, []
-        self._answer.take(await asyncio.to_thread(ruled, events, rules, json_content=json_content))
+        left = await asyncio.to_thread(ruled, events, rules, json_content=json_content)
+        self.finish_reason = next((event.reason for event in left if isinstance(event, Finished)), None)
+        self._answer.take(left)
 
 
 class Asking(Protocol):
@@ -124,7 +129,7 @@ class Ruled:
 
     async def run(self, answer: ClientAnswer) -> ProxyError | None:
         """Fill *answer* in one burst; the error where there is none."""
-        held = self._record.answer = RuledAnswer(answer, self._record.answer)
+        held = self._record.answer = RuledAnswer(answer)
         error = await self._exchange.run(held)
         if error is not None:
             error, notes = await asyncio.to_thread(ruled_error, error, self._rules)

@@ -13,7 +13,18 @@ import pytest
 
 from svir_proxy.conform.dialect import check_completion, check_error, check_stream
 from svir_proxy.errors import ProxyError
-from svir_proxy.response.events import ContentDelta, Ended, Failed, Finished, Identified, Noted, UsageReported
+from svir_proxy.patterns import Pattern
+from svir_proxy.response.answer_rules import AnswerRule
+from svir_proxy.response.events import (
+    ContentDelta,
+    Ended,
+    Failed,
+    Finished,
+    Identified,
+    Noted,
+    ReasoningDelta,
+    UsageReported,
+)
 from svir_proxy.server.answer import StreamedAnswer, WholeAnswer
 from svir_proxy.server.ruled_answer import RuledAnswer
 from svir_proxy.settings import StreamingSettings
@@ -342,7 +353,7 @@ def held(*, stream: bool) -> tuple[RuledAnswer, StreamedAnswer | WholeAnswer, Wi
     answer: StreamedAnswer | WholeAnswer = (
         StreamedAnswer(request, wire.send, list, StreamingSettings()) if stream else WholeAnswer(request)
     )
-    return RuledAnswer(answer, answer), answer, wire
+    return RuledAnswer(answer), answer, wire
 
 
 @pytest.mark.parametrize("stream", [True, False])
@@ -352,22 +363,25 @@ async def test_what_is_held_counts_and_is_not_seen(stream: bool) -> None:
     ruled.take([Identified("id", 1, "m"), Noted("odd=once")])
     assert not ruled.has_output
     assert answer.notes == ["odd=once"], "a note is none of the model's words"
-    ruled.take([ContentDelta("a"), ContentDelta("b")])
+    ruled.take([ReasoningDelta("a"), ContentDelta("b")])
+    ruled.end_source(0.0)
     ruled.take([Finished("stop"), UsageReported(USAGE)])
-    assert (ruled.has_output, ruled.pieces, ruled.usage, ruled.finish_reason) == (True, 6, USAGE, None)
-    assert (wire.sent, answer.has_output, ruled.first_output) == ([], False, None)
+    assert (ruled.has_output, ruled.has_reasoning, ruled.pieces, ruled.usage) == (True, True, 6, USAGE)
+    assert ruled.first_output is not None
+    assert ruled.last_output is not None
+    assert ruled.first_output <= ruled.last_output
+    assert (wire.sent, answer.has_output, ruled.finish_reason) == ([], False, None)
     ruled.take([Ended()])
-    await ruled.release([], json_content=False)
+    await ruled.release([AnswerRule("r", Pattern("b"))], json_content=False)
     assert answer.has_output
-    assert ruled.first_output == answer.first_output
-    assert ruled.finish_reason == "stop"
+    assert ruled.finish_reason == answer.finish_reason == "content_filter"
 
 
 async def test_a_restart_forgets_what_was_held() -> None:
     ruled, answer, _ = held(stream=False)
     ruled.take([ContentDelta("a"), UsageReported(USAGE), Failed(ProxyError("upstream_failed", "no"))])
     ruled.restart()
-    assert (ruled.has_output, ruled.pieces, ruled.usage) == (False, 0, None)
+    assert (ruled.has_output, ruled.pieces, ruled.usage, ruled.first_output) == (False, 0, None, None)
     ruled.take([ContentDelta("b"), Finished("stop"), Ended()])
     await ruled.release([], json_content=False)
     assert isinstance(answer, WholeAnswer)
