@@ -126,7 +126,10 @@ class Chat:
 
     def _ruled(self, asking: _Asking, routes: tuple[Route, ...], record: RequestRecord) -> _Asking:
         """*asking*, held to the operator's rules where there are any for it."""
-        rules = self._rules.of(record.key, record.model, routes) if self._rules is not None else ()
+        if self._rules is None:
+            return asking
+        others = "models" in asking.request.body  # OpenRouter's: the first of them that answers
+        rules = self._rules.of(record.key, record.model, routes, others=others)
         return Ruled(asking, rules, record) if rules else asking
 
     def _failover(

@@ -42,13 +42,15 @@ class ContentRules:
             for rule in settings.answers
         ]
 
-    def of(self, key: str | None, model: str, routes: Sequence[Route]) -> tuple[AnswerRule, ...]:
+    def of(
+        self, key: str | None, model: str, routes: Sequence[Route], *, others: bool = False
+    ) -> tuple[AnswerRule, ...]:
         """The rules for what the holder of *key* gets who asks for *model*, which goes along one of *routes*.
 
         A rule for some models holds by the client's name and by the servers' own. Where nobody knows beforehand which
-        model answers, because no list has the name, it holds too.
+        model answers, because no list has the name, or the request names *others* too, it holds as well.
         """
-        is_known = bool(model) and all(route.listed for route in routes)
+        is_known = bool(model) and not others and all(route.listed for route in routes)
         names = {model, *(route.model for route in routes)} if is_known else ()
         return tuple(rule.rule for rule in self._rules if rule.is_for(key, names))
 

@@ -57,6 +57,10 @@ def test_a_rule_is_for_models_and_keys(key: str | None, model: str, where: tuple
     assert [rule.name for rule in RULES.of(key, model, where)] == names
 
 
+def test_a_request_that_names_other_models_too_is_under_every_rule() -> None:
+    assert [rule.name for rule in RULES.of(None, "m", routes("m"), others=True)] == ["all", "gpt"]
+
+
 def test_what_a_rule_does() -> None:
     rules = {rule.name: rule for rule in RULES.of("kid", "", routes(""))}
     assert {name: rule.replacement for name, rule in rules.items()} == {

@@ -337,8 +337,12 @@ async def test_a_rule_for_some(key: str, model: str, is_ruled: bool) -> None:
         headers = {"authorization": f"Bearer {key}"}
         response = await client.post("/v1/chat/completions", json=CHAT | {"model": model}, headers=headers)
         passed = await client.post("/v1/completions", json={"model": model, "prompt": "x"}, headers=headers)
+        several = await client.post(
+            "/v1/chat/completions", json=CHAT | {"model": model, "models": ["m"]}, headers=headers
+        )
         numbers = await client.post("/v1/embeddings", json={"model": model, "input": "x"}, headers=headers)
     assert (response.json()["choices"][0]["finish_reason"] == "content_filter") == is_ruled
+    assert (several.json()["choices"][0]["finish_reason"] == "content_filter") == (key == "sk-kid")
     assert passed.status_code == (403 if is_ruled else 200)
     assert not is_ruled or passed.json()["error"]["code"] == "endpoint_not_allowed"
     assert numbers.status_code == 200

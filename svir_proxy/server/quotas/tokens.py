@@ -66,6 +66,7 @@ class Metered:
         self._answer = answer
         self._meter = meter
         self.gathers = answer.gathers
+        self.is_timed = answer.is_timed
 
     @property
     def has_output(self) -> bool:
