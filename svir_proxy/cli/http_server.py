@@ -50,6 +50,9 @@ class Application(Protocol):
     def reload(self, settings: Settings) -> None:
         """Serve *settings* from the next request on; raises where they cannot be served. Called in the loop."""
 
+    def drain(self) -> None:
+        """The process is about to end, once what runs is over: end what would go on for ever. Called in the loop."""
+
 
 class Server(uvicorn.Server):
     """Serves *app*. Says when it accepts, and ends as an orderly exit rather than by the signal that asked for it."""
@@ -81,6 +84,7 @@ class Server(uvicorn.Server):
 
     async def shutdown(self, sockets: list[socket.socket] | None = None) -> None:
         """Have the connections end, then the application."""
+        self._application.drain()
         for connection in list(self._apart.connections):
             connection.shutdown()
         await super().shutdown(sockets)

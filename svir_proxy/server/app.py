@@ -41,6 +41,7 @@ from svir_proxy.server.http import (
     stopped,
     without_body,
 )
+from svir_proxy.server.inspector import PATH as INSPECTOR
 from svir_proxy.server.learned import Learned
 from svir_proxy.server.metrics.endpoint import MetricsEndpoint
 from svir_proxy.server.metrics.metrics import Metrics, Place
@@ -54,6 +55,7 @@ from svir_proxy.server.upstream import Upstream
 from svir_proxy.settings import Settings, unchanged
 
 if TYPE_CHECKING:
+    from svir_proxy.server.inspector.routes import Inspector
     from svir_proxy.server.tracing.tracing import Tracing
 
 _Json = tuple[int, Any]
@@ -92,6 +94,7 @@ class Proxy:
 
     settings: Settings
     catalog: Catalog
+    gate: Gate
     learned: Learned
     calls: CallMemory
     breakers: Breakers
@@ -99,6 +102,8 @@ class Proxy:
     """Where the spans of requests go; None: they are not traced."""
     access: Access | None
     """What the holders of keys may do; None: all alike, and as much as they like."""
+    inspector: Inspector | None
+    """The page that shows what happens; None: there is none."""
     live: set[RequestRecord]
     """The requests that are being answered."""
 
@@ -110,7 +115,7 @@ class Proxy:
         metrics: Metrics,
     ) -> None:
         self.settings = settings
-        self._gate = Gate(settings)
+        self.gate = Gate(settings)
         self._upstreams = [Upstream(backend, settings.limits, transport) for backend in settings.backends]
         self.access = Access.of(settings.auth, None if before is None else before.access)
         routing = settings.routing
@@ -146,18 +151,20 @@ class Proxy:
         self._pass_through = PassThrough(
             settings, self.catalog, self.breakers, access=self.access, rules=rules, deprecation=deprecation
         )
+        self.inspector = _inspector(self, before)
         self.live = set()
         self._on_idle: Callable[[], None] | None = None
         self.app: ASGIApp = self._serve
         """Serves its HTTP requests."""
         if settings.server.cors_origins:
-            self.app = CORSMiddleware(
+            shared = CORSMiddleware(
                 self._serve,
                 allow_origins=settings.server.cors_origins,
                 allow_methods=["GET", "POST"],
                 allow_headers=["*"],
                 expose_headers=[*_TOLD, "retry-after", *RATE_HEADERS],
             )
+            self.app = shared if self.inspector is None else self._share(shared)
         routes = [
             Route("/models", _Endpoint(self._list_models), methods=["GET"]),
             Route("/models/{id:path}", _Endpoint(self._get_model), methods=["GET"]),
@@ -174,10 +181,16 @@ class Proxy:
         self.tracing = _tracing(settings, before)
         metrics.watch(self)
 
+    def drain(self) -> None:
+        """The process is about to end: end what would go on for ever."""
+        if self.inspector is not None:
+            self.inspector.recorder.end_feeds()
+
     def retire(self, on_idle: Callable[[], None]) -> None:
         """No request is new from now on: call *on_idle* once the last is over, at once where none runs."""
         if self._checks is not None:
             self._checks.stop()
+        self.drain()  # pages come again, to what is in the place of this
         if self.live:
             self._on_idle = on_idle
         else:
@@ -197,7 +210,18 @@ class Proxy:
             await self.tracing.give_back()
         self._metrics.forget(self)
 
+    def _share(self, shared: ASGIApp) -> ASGIApp:
+        """*shared* with other origins, but for the inspector."""
+
+        async def app(scope: Scope, receive: Receive, send: Send) -> None:
+            await (self._serve if scope["path"].startswith(INSPECTOR) else shared)(scope, receive, send)
+
+        return app
+
     async def _serve(self, scope: Scope, receive: Receive, send: Send) -> None:
+        if self.inspector is not None and scope["path"].startswith(INSPECTOR):
+            await self.inspector(scope, receive, send)
+            return
         request_id = header(scope, b"x-request-id")
         if not request_id or not _REQUEST_ID.fullmatch(request_id):
             request_id = random_id()
@@ -209,8 +233,10 @@ class Proxy:
         if scope["method"] == "HEAD":
             send = without_body(send)
         self.live.add(record)
+        if self.inspector is not None:
+            send = self.inspector.recorder.begin(record, scope, send)
         try:
-            record.key = self._gate.enter(scope)
+            record.key = self.gate.enter(scope)
             await self._dispatch(scope, receive, send, headers, record)
         except ProxyError as error:
             record.status, record.error = error.status, error
@@ -233,6 +259,8 @@ class Proxy:
             write_line(record)
             if self._count is not None:
                 self._count(record, self.catalog.known_as)
+            if self.inspector is not None:
+                self.inspector.recorder.end(record)
             self.live.discard(record)
             if record.trace is not None:
                 record.trace.end(record)
@@ -312,6 +340,21 @@ class _Scrape:
         del receive
         scope["svir.record"].status = 200
         await self._endpoint.answer(scope, send, scope["svir.headers"])
+
+
+def _inspector(proxy: Proxy, before: Proxy | None) -> Inspector | None:
+    """The inspector of *proxy*, if it has one; what that of *before* has recorded is kept."""
+    if not proxy.settings.has_inspector:
+        return None
+    from svir_proxy.server.inspector.overview import Overview  # noqa: PLC0415 - loaded only where it is on
+    from svir_proxy.server.inspector.recorder import Recorder  # noqa: PLC0415 - see above
+    from svir_proxy.server.inspector.routes import Inspector  # noqa: PLC0415 - see above
+
+    known = before.inspector if before is not None else None
+    recorder = Recorder() if known is None else known.recorder
+    recorder.configure(proxy.settings.inspector)
+    recorder.overview = Overview(proxy.settings, proxy.catalog, proxy.breakers, proxy.learned, recorder.counts)
+    return Inspector(proxy.settings, proxy.gate, recorder)
 
 
 async def _not_found(scope: Scope, receive: Receive, send: Send) -> None:

@@ -194,6 +194,15 @@ class Catalog:
             if listing.until
         }
 
+    def listing(self, upstream: Upstream) -> tuple[list[ListedModel] | None, ProxyError | None]:
+        """The last list that was read from the server, and the error of the last attempt; nothing is asked."""
+        listing = self._listings[upstream.name]
+        return listing.models, listing.error
+
+    def named(self) -> Iterable[tuple[str, Iterable[tuple[Upstream, str]]]]:
+        """The aliases without a star, each with the backends and their servers' own ids."""
+        return self._aliases.exact.items()
+
     def gone(self, model: str, error: ProxyError, may: Callable[[str], bool] | None = None) -> ProxyError:
         """The model_not_found of a server that was thought to have *model*, with the nearest names that are known.
 

@@ -19,6 +19,7 @@ from svir_proxy.request.correct import correct
 from svir_proxy.request.retry import apply_learned, learn_from
 from svir_proxy.response.events import Noted
 from svir_proxy.response.normalizer import StreamNormalizer
+from svir_proxy.response.upstream_error import ErrorReader
 from svir_proxy.server.answer import Answer
 from svir_proxy.server.call_memory import CallMemory
 from svir_proxy.server.catalog import Route
@@ -143,7 +144,7 @@ class Exchange:
         if self.meter is not None:
             self.meter.asked = True
             answer = Metered(answer, self.meter)
-        errors = upstream.error_reader(self.request)
+        errors = self._error_reader()
         try:
             response = await self._respond(body, watch)
             if upstream.passed_names:
@@ -157,9 +158,7 @@ class Exchange:
                 raise
         except ProxyError as error:
             return error
-        normalizer = StreamNormalizer(
-            self.request, self._profile, upstream.normalizer_limits, errors, extras=upstream.backend.expose_extras
-        )
+        normalizer = self._normalizer(errors)
         limit = upstream.limits.max_answer_bytes
         if decoder is None and (whole := response.body.at_hand(limit)) is not None:
             answer.take(normalizer.receive_data(whole) + normalizer.receive_eof(clean=True))
@@ -169,6 +168,14 @@ class Exchange:
         if normalizer.call_extras:
             self._calls.keep(upstream.name, normalizer.call_extras)
         return failed
+
+    def _error_reader(self, make: type[ErrorReader] = ErrorReader) -> ErrorReader:
+        return self._upstream.error_reader(self.request, make)
+
+    def _normalizer(self, errors: ErrorReader, make: type[StreamNormalizer] = StreamNormalizer) -> StreamNormalizer:
+        upstream = self._upstream
+        extras = upstream.backend.expose_extras
+        return make(self.request, self._profile, upstream.normalizer_limits, errors, extras=extras)
 
     async def _respond(self, body: Body, watch: Watch) -> UpstreamResponse:
         """Send *body* and await the head of the response, for as long as *watch* says; raises ProxyError."""

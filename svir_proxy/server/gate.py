@@ -39,12 +39,13 @@ class Gate:
             self._enter_apart(scope)
             return None
         if self._hosts is not None and fields(scope).get(b"host") not in self._seen:
-            self._check_host(scope)
+            self.check_host(scope)
         if not self._keys:
             return None
         return self._check_key(scope)
 
-    def _check_host(self, scope: Scope) -> None:
+    def check_host(self, scope: Scope) -> None:
+        """Raise ProxyError for a Host that is no name of this proxy."""
         check_host(scope, self._hosts)
         if len(self._seen) < _MAX_SEEN:
             self._seen.add(fields(scope).get(b"host", b""))

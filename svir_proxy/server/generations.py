@@ -28,6 +28,9 @@ class Generation(Protocol):
     def apart(self) -> ASGIApp:
         """Serves those that come to the address of its metrics."""
 
+    def drain(self) -> None:
+        """The process is about to end: end what would go on for ever."""
+
     def retire(self, on_idle: Callable[[], None]) -> None:
         """No request is new from now on: call *on_idle* once the last is over, at once where none runs."""
 
@@ -73,6 +76,11 @@ class Generations(Generic[G]):
         assert old is not None
         self._begin(settings, old)
         old.retire(partial(self._give_back, old))
+
+    def drain(self) -> None:
+        """The process is about to end, once what runs is over: end what would go on for ever."""
+        for generation in self._living:
+            generation.drain()
 
     def _begin(self, settings: Settings, before: G | None) -> None:
         self._current = self._make(settings, before)

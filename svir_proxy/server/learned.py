@@ -45,6 +45,10 @@ class Learned:
         now = asyncio.get_running_loop().time()
         return {path: value for path, (value, until) in known.items() if until > now}
 
+    def of_backend(self, backend: str) -> Mapping[str, Facts]:
+        """What is known of *backend*, by model."""
+        return {model: facts for name, model in self._known if name == backend and (facts := self.facts(name, model))}
+
     def apply(self, profile: Profile, backend: str, model: str) -> Profile:
         """*profile*, which is that of *backend*, with what is known of it for *model*; itself where nothing is."""
         key = backend, model

@@ -11,6 +11,7 @@ from svir_proxy.errors import ProxyError
 from svir_proxy.server.quotas.tokens import Meter
 
 if TYPE_CHECKING:
+    from svir_proxy.server.inspector.exhibit import Exhibit
     from svir_proxy.server.tracing.request_trace import RequestTrace
 
 
@@ -78,5 +79,7 @@ class RequestRecord:
     """The answer to a chat request, while it comes and after it."""
     trace: RequestTrace | None = None
     """Its spans, where it is traced."""
+    exhibit: Exhibit | None = None
+    """Where the inspector has it written down; None: nobody looks."""
     began: float = field(default_factory=time.perf_counter)
     """When its head had come (`time.perf_counter`)."""

@@ -110,9 +110,9 @@ class Upstream:
         if own is not None and self._chat_url is not None:
             self._head = post_head(self._chat_url, self._post_headers)
 
-    def error_reader(self, request: ClientRequest) -> ErrorReader:
-        """Reads this backend's errors for *request*."""
-        return ErrorReader(request, self.profile.errors, self._secrets)
+    def error_reader(self, request: ClientRequest, make: type[ErrorReader] = ErrorReader) -> ErrorReader:
+        """Reads this backend's errors for *request*; of the class *make*."""
+        return make(request, self.profile.errors, self._secrets)
 
     async def chat(
         self, body: Body, model: str, blobs: Blobs | None = None, more: Mapping[str, str] | None = None

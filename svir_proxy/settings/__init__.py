@@ -3,6 +3,7 @@
 from svir_proxy.settings.auth import AuthKey, AuthSettings, KeyLimits
 from svir_proxy.settings.backend import Backend, Timeouts, unchanged
 from svir_proxy.settings.cautions import cautions
+from svir_proxy.settings.inspector import InspectorSettings
 from svir_proxy.settings.load import configuration_files, load_settings
 from svir_proxy.settings.metrics import MetricsSettings
 from svir_proxy.settings.model import (
@@ -23,6 +24,7 @@ __all__ = [
     "AuthKey",
     "AuthSettings",
     "Backend",
+    "InspectorSettings",
     "KeyLimits",
     "LimitSettings",
     "LoggingSettings",

@@ -13,6 +13,7 @@ from svir_proxy.settings.auth import AuthSettings
 from svir_proxy.settings.backend import Backend, repeated_names
 from svir_proxy.settings.fields import Bytes, Seconds, Section, leave_out_unset
 from svir_proxy.settings.hosts import accepted_hosts, host_header, host_name, is_loopback
+from svir_proxy.settings.inspector import InspectorSettings
 from svir_proxy.settings.metrics import MetricsSettings
 from svir_proxy.settings.problems import several, suggest
 from svir_proxy.settings.rules import RuleSettings
@@ -160,6 +161,8 @@ class Settings(BaseSettings):
     """OpenTelemetry traces."""
     metrics: MetricsSettings = Field(default=MetricsSettings(), validate_default=True)
     """Where Prometheus reads what the proxy counts, and who may."""
+    inspector: InspectorSettings = Field(default=InspectorSettings(), validate_default=True)
+    """The page that shows what the proxy does."""
     routing: RoutingSettings = RoutingSettings()
     """What happens where several backends have a model."""
     rules: RuleSettings = RuleSettings()
@@ -243,6 +246,27 @@ class Settings(BaseSettings):
             if unknown:
                 raise several(unknown)
         return rules
+
+    @field_validator("inspector")
+    @classmethod
+    def _inspector_is_guarded(cls, inspector: InspectorSettings, info: ValidationInfo) -> InspectorSettings:
+        server, auth = info.data.get("server"), info.data.get("auth")
+        if inspector.enabled and inspector.digest is None and isinstance(server, ServerSettings):
+            if not server.is_loopback:
+                why = f"and other machines reach the bound address {server.host}"
+            elif isinstance(auth, AuthSettings) and auth.hashed():
+                why = "and the proxy itself asks for one (auth.keys)"
+            else:
+                return inspector
+            raise several([("key", f"is missing, {why}; set it (or key_file, or sha256), or leave enabled out")])
+        return inspector
+
+    @property
+    def has_inspector(self) -> bool:
+        """Whether there is the page: where it is asked for, has a key, or the whole proxy is open."""
+        if self.inspector.enabled is not None:
+            return self.inspector.enabled
+        return self.inspector.digest is not None or (self.server.is_loopback and not self.auth.hashed())
 
     @field_validator("backends")
     @classmethod

@@ -22,6 +22,9 @@ class App:
     def reload(self, settings: Settings) -> None:
         self._drain = settings.server.drain_seconds
 
+    def drain(self) -> None:
+        pass
+
     async def __call__(self, scope: Any, receive: Any, send: Any) -> None:
         if scope["type"] == "lifespan":
             await _lifespan(receive, send)

@@ -40,9 +40,16 @@ class RequestTrace:
         self.trace_id = f"{context.trace_id:032x}" if context.is_valid else ""
         """In hex, as traceparent has it; ``""``: the request has none."""
 
-    def exchange(self, request: ClientRequest, route: Route, learned: Learned, calls: CallMemory) -> Exchange:
-        """The exchange with one backend, traced."""
-        return _TracedExchange(request, route, learned, calls, self)
+    def exchange(
+        self,
+        request: ClientRequest,
+        route: Route,
+        learned: Learned,
+        calls: CallMemory,
+        kind: type[Exchange] = Exchange,
+    ) -> Exchange:
+        """The exchange with one backend, traced; *kind* is what it would be without."""
+        return _traced(kind)(request, route, learned, calls, self)
 
     def passing(self, request: Passed, route: Route) -> Passing:
         """The same for what is passed on."""
@@ -126,6 +133,16 @@ class _TracedExchange(Exchange):
         assert self._attempt is not None
         self._attempt.status = response.status
         return response
+
+
+_KINDS: Final[dict[type[Exchange], type[_TracedExchange]]] = {Exchange: _TracedExchange}
+
+
+def _traced(kind: type[Exchange]) -> type[_TracedExchange]:
+    """What is a traced exchange and also of this *kind*."""
+    if kind not in _KINDS:
+        _KINDS[kind] = type(f"_Traced{kind.__name__}", (_TracedExchange, kind), {})
+    return _KINDS[kind]
 
 
 class _TracedPassing(Passing):

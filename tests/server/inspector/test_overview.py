@@ -1,0 +1,64 @@
+"""What the page says of backends, models and keys, as they are at this moment."""
+
+from __future__ import annotations
+
+from collections import Counter
+from typing import Any
+
+import httpx
+
+from svir_proxy.server.breaker import Breakers
+from svir_proxy.server.catalog import Catalog
+from svir_proxy.server.inspector.overview import Overview
+from svir_proxy.server.learned import Learned
+from svir_proxy.server.upstream import Upstream
+from svir_proxy.settings import Settings
+from tests.server.support import listing
+
+SETTINGS = Settings.model_validate({
+    "auth": {"keys": [{"name": "app", "key": "sk-of-the-app"}]},
+    "backends": [
+        {
+            "name": "a", "base_url": "http://a.test:1", "profile": "vllm", "api_key": "sk-of-a",
+            "models": {"fast": "x", "gpt-*": "x"}, "max_requests": 2, "headers": {"x-token": "sk-in-a-header"},
+        },
+        {"name": "b", "base_url": "http://b.test:2", "profile": "llama-cpp"},
+    ],
+})  # fmt: skip
+
+
+def answer(request: httpx.Request) -> httpx.Response:
+    if request.url.host == "b.test":
+        raise httpx.ConnectError("refused")
+    return httpx.Response(200, json=listing("x", "y"))
+
+
+async def test_everything_is_told_and_no_secret() -> None:
+    upstreams = [Upstream(backend, SETTINGS.limits, httpx.MockTransport(answer)) for backend in SETTINGS.backends]
+    catalog, learned, breakers = Catalog(upstreams), Learned(), Breakers(1, 1000.0)
+    counts: Counter[tuple[str, str, str]] = Counter({("key", "app", "requests"): 3, ("backend", "a", "tokens_out"): 7})
+    overview = Overview(SETTINGS, catalog, breakers, learned, counts)
+    before = overview()
+    assert [backend["list"]["state"] for backend in before["backends"]] == ["unknown", "unknown"]
+
+    await catalog.states()
+    breakers.failed(("a", "x"), 0.0, retry_after=60)
+    learned.learn("a", "x", {"request.optional_fields.seed": "rejected"})
+    places = upstreams[0].places
+    assert places is not None
+    async with places:
+        told: dict[str, Any] = overview()
+    a, b = told["backends"]
+    assert (a["list"]["state"], a["away"], a["models"], a["places"]) == ("ok", False, 2, [1, 2, 0])
+    assert set(a["breakers"]) == {"x"}
+    assert a["learned"] == [{"model": "x", "fact": "request.optional_fields.seed", "value": "rejected"}]
+    assert (a["tokens_out"], b["tokens_out"]) == (7, 0)
+    assert (b["list"]["state"], b["away"], b["places"], b["breakers"]) == ("upstream_unreachable", True, None, {})
+    assert [(model["name"], model["alias"], model["backends"]) for model in told["models"]] == [
+        ("fast", True, [["a", "x"]]),
+        ("x", False, [["a", "x"]]),
+        ("y", False, [["a", "y"]]),
+    ]
+    assert [(key["name"], key["requests"]) for key in told["keys"]] == [("app", 3)]
+    assert "sk-" not in str(told)
+    await catalog.close()
