@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import gc
 import os
 import signal
 import socket
@@ -79,6 +80,9 @@ class Server(uvicorn.Server):
                 announce(line)
             self._loop = asyncio.get_running_loop()
             self._take(Future())
+            # What is loaded by now stays as long as the process does, and is most of what the collector would look at.
+            gc.collect()
+            gc.freeze()
             if self.when_ready is not None:
                 self.when_ready()
 

@@ -121,6 +121,8 @@ class Cycle:
         finally:
             if self.task is not None:
                 tasks.discard(self.task)
+                self.task = None
+            self._scope.pop("extensions", None)  # both refer back to this, and would leave it to the collector
             if not self.complete and not self._gone:
                 self._channel.abort()
 

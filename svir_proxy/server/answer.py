@@ -94,7 +94,8 @@ class Notes(list[str]):
 class StreamedAnswer:
     """An answer as a stream. Nothing is sent before the first output, or ``commit_after`` without any.
 
-    *head* gives the headers beside those of a stream, asked for when it begins. *asked*: see `Notes.note_model`.
+    *head* gives the headers beside those of a stream, asked for when it begins with what is noted by then. *asked*: see
+    `Notes.note_model`.
     """
 
     gathers = False
@@ -104,12 +105,12 @@ class StreamedAnswer:
         self,
         request: ClientRequest,
         send: Send,
-        head: Callable[[], Headers],
+        head: Callable[[Sequence[str]], Headers],
         settings: StreamingSettings,
         asked: str = "",
     ) -> None:
         self._writer = SSEWriter(request)
-        self._sender = Sender(send, self._hold, self._let_go)
+        self._sender = Sender(send, self)
         self._head = head
         self._keepalive = settings.keepalive
         self._loop = asyncio.get_running_loop()
@@ -216,18 +217,21 @@ class StreamedAnswer:
 
     def _begin(self) -> bytes:
         self.committed = True
-        self._sender.send({"type": "http.response.start", "status": 200, "headers": _STREAM_HEADERS + self._head()})
+        headers = _STREAM_HEADERS + self._head(self.notes)
+        self._sender.send({"type": "http.response.start", "status": 200, "headers": headers})
         return self._writer.open()
 
     def _write(self, data: bytes) -> None:
         self._wrote_at = self._loop.time()
         self._sender.write(data)
 
-    def _hold(self) -> None:
+    def hold(self) -> None:
+        """The client is behind."""
         if self._source is not None:
             self._source.pause()
 
-    def _let_go(self) -> None:
+    def let_go(self) -> None:
+        """It has caught up."""
         if self._source is not None:
             self._source.resume()
 

@@ -6,7 +6,7 @@ import asyncio
 import logging
 import re
 import time
-from collections.abc import Awaitable
+from collections.abc import Awaitable, Sequence
 from dataclasses import replace
 from typing import Final
 
@@ -183,9 +183,9 @@ class Chat:
     async def _stream(
         self, exchange: _Asking, client: ClientWatch, send: Send, headers: Headers, record: RequestRecord
     ) -> None:
-        def head() -> Headers:
+        def head(noted: Sequence[str]) -> Headers:
             passed = exchange.headers and beside(headers, exchange.headers)
-            return [*headers, *passed, *told((*exchange.notes, *answer.notes))]
+            return [*headers, *passed, *told((*exchange.notes, *noted))]
 
         answer = StreamedAnswer(exchange.request, send, head, self._settings.streaming, exchange.asked)
         record.answer = answer

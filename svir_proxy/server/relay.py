@@ -39,7 +39,7 @@ class Relay:
         room: int = 0,
         meter: PassedMeter | None = None,
     ) -> None:
-        self._sender = Sender(send, self._hold, self._let_go)
+        self._sender = Sender(send, self)
         self._start = start
         self._timeouts = timeouts
         self._decoder = decoder
@@ -148,12 +148,14 @@ class Relay:
             self.begun = True
             self._sender.send(self._start)
 
-    def _hold(self) -> None:
+    def hold(self) -> None:
+        """The client is behind."""
         if self._body is not None and not self._over:
             self._body.pause()
             self._paused_at = self._loop.time()
 
-    def _let_go(self) -> None:
+    def let_go(self) -> None:
+        """It has caught up."""
         if self._body is not None and not self._over:
             if self._paused_at is not None:
                 self._deadline += self._loop.time() - self._paused_at

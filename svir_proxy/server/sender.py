@@ -14,28 +14,35 @@ import asyncio
 import types
 from collections import deque
 from collections.abc import Callable, Coroutine, Generator
-from typing import Any
+from typing import Any, Protocol
+from weakref import ref
 
 from starlette.types import Message, Send
 
 from svir_proxy.server.http import ClientGone
 
 
+class Owner(Protocol):
+    """Whose messages they are."""
+
+    def hold(self) -> None:
+        """The client is behind."""
+
+    def let_go(self) -> None:
+        """It has caught up."""
+
+
 class Sender:
-    """Sends the messages of one response, in order.
+    """Sends the messages of one response, in order, and tells *owner* whether the client takes them."""
 
-    *on_blocked* and *on_free* are called when the client falls behind and when it has caught up.
-    """
+    __slots__ = ("_broken", "_loop", "_owner", "_pump", "_queue", "_send", "_write_piece")
 
-    __slots__ = ("_broken", "_loop", "_on_blocked", "_on_free", "_pump", "_queue", "_send", "_write_piece")
-
-    def __init__(self, send: Send, on_blocked: Callable[[], None], on_free: Callable[[], None]) -> None:
+    def __init__(self, send: Send, owner: Owner) -> None:
         self._send = send
         # Found on `send` itself, so that whatever stands between the application and the listener is not passed over.
         self._write_piece: Callable[[bytes], bool] = getattr(getattr(send, "__self__", None), "write_piece", _never)
         self._loop = asyncio.get_running_loop()
-        self._on_blocked = on_blocked
-        self._on_free = on_free
+        self._owner = ref(owner)  # which has this sender: each request would be left to the collector, body and all
         self._queue: deque[Message] = deque()
         self._pump: asyncio.Task[None] | None = None
         self._broken: BaseException | None = None
@@ -87,7 +94,8 @@ class Sender:
 
     def _block(self, sending: Generator[Any, Any, None] | Coroutine[Any, Any, None]) -> None:
         self._pump = self._loop.create_task(self._finish(sending))
-        self._on_blocked()
+        if (owner := self._owner()) is not None:
+            owner.hold()
 
     async def _finish(self, sending: Any) -> None:
         try:
@@ -99,7 +107,8 @@ class Sender:
             self._queue.clear()
         finally:
             self._pump = None
-        self._on_free()
+        if (owner := self._owner()) is not None:
+            owner.let_go()
 
 
 def _never(_body: bytes) -> bool:

@@ -37,8 +37,7 @@ class Source:
 
 def streamed(send: Send, asked: str = "", *, commit_after: float = 5, keepalive: float = 10) -> StreamedAnswer:
     settings = StreamingSettings(commit_after=commit_after, keepalive=keepalive)
-    answer = StreamedAnswer(client_request(), send, lambda: [(b"x-notes", str(answer.notes).encode())], settings, asked)
-    return answer
+    return StreamedAnswer(client_request(), send, lambda noted: [(b"x-notes", str(noted).encode())], settings, asked)
 
 
 async def test_nothing_is_sent_before_the_first_output_and_then_all_at_once() -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import gc
 import logging
 from typing import Any, Final
 
@@ -400,3 +401,26 @@ async def test_model_lists_do_not_depend_on_the_key_that_is_shown() -> None:
         )
     assert set(seen[0].headers) == {"host", "accept", "accept-encoding", "authorization"}
     assert "own-key" not in str(seen[0].headers.raw)
+
+
+@pytest.mark.parametrize("stream", [False, True])
+async def test_a_request_leaves_nothing_to_the_collector(stream: bool) -> None:
+    """Else what it held, an image of 20 MB perhaps, would be held until the collector comes by."""
+    async with proxied() as proxy, proxy.client() as client:
+        peer = None
+        try:
+            for turn in range(3):
+                if turn == 1:  # after one that made what is made once
+                    gc.collect()
+                    gc.set_debug(gc.DEBUG_SAVEALL)
+                await client.ask({**CHAT, "stream": stream})
+                peer = peer or await proxy.server.accept()
+                await peer.answer(STREAM_HEAD + piece(ANSWER) + b"0\r\n\r\n" if stream else whole(COMPLETION))
+                assert await client.status() == 200
+                await (client.rest() if stream else client.body())
+            gc.collect()
+        finally:
+            gc.set_debug(0)
+            left = {type(found).__qualname__ for found in gc.garbage if type(found).__module__.startswith("svir_proxy")}
+            gc.garbage.clear()
+    assert left == set()

@@ -55,7 +55,7 @@ class Setup:
         self.wire, self.body = Wire(), Body()
         asked = client_request(**request)
         streaming = StreamingSettings(commit_after=5, keepalive=10)
-        self.answer = WholeAnswer(asked) if whole else StreamedAnswer(asked, self.wire.send, list, streaming)
+        self.answer = WholeAnswer(asked) if whole else StreamedAnswer(asked, self.wire.send, lambda _: [], streaming)
         self.watch = Watch(self.answer, Timeouts(first_output=600, idle=idle))
         decoder = content_decoder(httpx.Headers({"content-encoding": encoding}), max_bytes=None)
         normalizer = StreamNormalizer(asked, load_profile("generic"))

@@ -23,7 +23,7 @@ Answer = StreamedAnswer | WholeAnswer
 
 
 def streamed() -> StreamedAnswer:
-    return StreamedAnswer(client_request(), Wire().send, list, StreamingSettings())
+    return StreamedAnswer(client_request(), Wire().send, lambda _: [], StreamingSettings())
 
 
 def told(progress: Progress) -> tuple[object, ...]:

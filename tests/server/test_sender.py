@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import gc
+import weakref
 from collections.abc import Callable, Generator
 from typing import Any
 
@@ -31,7 +32,13 @@ class Server:
         return gate
 
     def sender(self, send: Any = None) -> Sender:
-        return Sender(send or self.send, lambda: self.calls.append("blocked"), lambda: self.calls.append("free"))
+        return Sender(send or self.send, self)
+
+    def hold(self) -> None:
+        self.calls.append("blocked")
+
+    def let_go(self) -> None:
+        self.calls.append("free")
 
     async def send(self, message: Message) -> None:
         gate = self.gates.get(message["number"])
@@ -75,8 +82,12 @@ async def test_what_comes_while_the_client_is_behind_waits_in_order() -> None:
 
 
 async def test_the_owner_may_send_when_it_hears_that_the_way_is_free() -> None:
-    server = Server()
-    sender = Sender(server.send, lambda: None, lambda: sender.send(message(9)))
+    class Eager(Server):
+        def let_go(self) -> None:
+            sender.send(message(9))
+
+    server = Eager()
+    sender = server.sender()
     gate = server.shut(0)
     sender.send(message(0))
     gate.set_result(None)
@@ -169,6 +180,30 @@ async def test_a_client_that_left_gets_nothing_more(started, plain) -> None:
     await until(lambda: asyncio.all_tasks() == {asyncio.current_task()})
     assert server.taken == []
     gc.collect()  # a coroutine that was never awaited would warn, which fails the test
+
+
+async def test_a_sender_is_no_reason_for_its_owner_to_stay() -> None:
+    class Owning(Server):
+        def __init__(self) -> None:
+            super().__init__()
+            self.own = self.sender(send)
+
+    async def send(message: Message) -> None:
+        await gate
+
+    gate = asyncio.get_running_loop().create_future()
+    owner = Owning()
+    sender = owner.own
+    left = weakref.ref(owner)
+    gc.disable()
+    try:
+        del owner
+        assert left() is None
+    finally:
+        gc.enable()
+    sender.send(message(0))
+    gate.set_result(None)
+    await soon(sender.drained())
 
 
 class Listener(Server):
