@@ -5,6 +5,7 @@ from __future__ import annotations
 import argparse
 import asyncio
 import os
+import ssl
 import sys
 from datetime import UTC, datetime
 from pathlib import Path
@@ -40,6 +41,7 @@ def add_parser(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) 
     parser.add_argument("--write", metavar="FILE", type=Path, help="write what was learned as a profile, a .yaml file")
     parser.add_argument("--force", action="store_true", help="write it over a file that is there")
     parser.add_argument("--diff", metavar="PROFILE", help="show what disagrees with this profile")
+    parser.add_argument("--ca-file", metavar="FILE", help="a PEM file with the authority that signed its certificate")
     parser.add_argument("--json", action="store_true", help="print one JSON object in place of the tables")
     parser.add_argument("--max-seconds", metavar="S", type=_positive, default=300.0, help="limit of time in all (300)")
     parser.add_argument("--question-seconds", metavar="S", type=_positive, default=60.0, help="for one answer (60)")
@@ -71,7 +73,11 @@ def run(args: argparse.Namespace) -> int:
     except ProfileError as exc:
         return _usage(str(exc))
     try:
-        report, base = asyncio.run(_interview(args, root, key, named, against))
+        verify = ssl.create_default_context(cafile=args.ca_file) if args.ca_file else True
+    except OSError as exc:  # SSLError is one
+        return _usage(f"--ca-file {args.ca_file}: cannot be read as PEM: {exc.strerror or exc}")
+    try:
+        report, base = asyncio.run(_interview(args, root, key, verify, named, against))
     except NotInterviewed as exc:
         print(f"{root}: {exc}", file=sys.stderr)
         return FAILED
@@ -83,8 +89,13 @@ def run(args: argparse.Namespace) -> int:
     return OK
 
 
-async def _interview(
-    args: argparse.Namespace, root: str, key: str | None, named: Profile | None, against: Profile | None
+async def _interview(  # noqa: PLR0917 - all that the command line said, as it was understood
+    args: argparse.Namespace,
+    root: str,
+    key: str | None,
+    verify: ssl.SSLContext | bool,
+    named: Profile | None,
+    against: Profile | None,
 ) -> tuple[Report, Profile]:
     from time import monotonic  # noqa: PLC0415 - as in run
 
@@ -102,7 +113,7 @@ async def _interview(
 
     # No reading time-out: the interview has its own for each answer. No connection is used twice: servers close them.
     timeout, limits = httpx.Timeout(None, connect=CONNECT_SECONDS), httpx.Limits(max_keepalive_connections=0)
-    async with httpx.AsyncClient(timeout=timeout, limits=limits, trust_env=False) as client:
+    async with httpx.AsyncClient(timeout=timeout, limits=limits, verify=verify, trust_env=False) as client:
         base = named or await kind_of(client, root, key, builtin_profiles()) or load_profile("generic")
         wire = HTTPWire(client, root, base.endpoint, key)
         spent = Spent()

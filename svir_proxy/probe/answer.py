@@ -27,6 +27,7 @@ Outcome = Literal["answered", "refused", "failed"]
 about the request: no connection, a time-out, 429, a 5xx, a body that is no answer."""
 
 _MAX_EVENT: Final = 4 << 20
+_MAX_WORDS: Final = 200
 _NOT_IMPLEMENTED: Final = 501
 _FAULTS: Final = frozenset({400, 404, 413, 415})
 """Statuses, of the proxy's own table of errors, that put the fault on the request."""
@@ -53,6 +54,7 @@ class Answer:
         body: As far as it was read.
         whole: Whether the body ended properly.
         trouble: Why there is no answer, or no whole one, in words.
+        late: The time for an answer was over.
         left: The asker left as soon as there was output.
         first_seconds: From the request to the first byte of the body.
         seconds: From the request to the end.
@@ -63,6 +65,7 @@ class Answer:
     body: bytes = b""
     whole: bool = True
     trouble: str = ""
+    late: bool = False
     left: bool = False
     first_seconds: float = 0.0
     seconds: float = 0.0
@@ -192,13 +195,18 @@ class Reader:
             words = f"{words} ({answer.trouble})"
         return Reading(
             "refused" if refused and not answer.trouble else "failed",
-            words=self.scrub(words),
+            words=_shortened(self.scrub(words)),
             kind=error.kind,
             message=said,
             status=answer.status,
             raw=raw or Raw(),
             answer=answer,
         )
+
+
+def _shortened(words: str) -> str:
+    """*words* cut to what a line of evidence can hold: some servers list all that the request is not."""
+    return words if len(words) <= _MAX_WORDS else f"{words[:_MAX_WORDS]}…"
 
 
 def read_raw(body: bytes) -> Raw:

@@ -60,7 +60,7 @@ def taken(fact: str, ask: Ask, value: str, evidence: str) -> Dialogue:
 
 def size(subject: Subject, messages: str | Messages, **fields: Any) -> Asking[Reading]:
     """The reading of a request that is only asked for the length of its prompt."""
-    reading = yield subject.ask(said(messages), room=1, **fields)
+    reading = yield subject.ask(said(messages), room=subject.least, **fields)
     return reading
 
 

@@ -20,6 +20,8 @@ from svir_proxy.response.model_list import is_path
 
 TRIES: Final = 3
 """How often a request that fails is sent."""
+TRIES_OF_TIME: Final = 2
+"""How often one is sent that gets no answer in time: a third time would take the time of three other questions."""
 REFUSALS: Final = 2
 """How often a request that is refused is sent, before it counts."""
 LONGEST_PAUSE: Final = 20.0
@@ -144,7 +146,7 @@ class Interview:
 
     async def _check_that_it_lives(self) -> None:
         try:
-            await self.ask(self.subject.ask(HELLO, room=1))
+            await self.ask(self.subject.ask(HELLO, room=self.subject.least))
         except NoAnswer as exc:
             self.stopped = f"the server stopped answering: {exc}"
         except OutOfLimits as exc:
@@ -163,7 +165,7 @@ class Interview:
                     return reading
                 continue
             failures += 1
-            if failures >= TRIES or reading.kind == "upstream_auth_failed":
+            if failures >= (TRIES_OF_TIME if reading.answer.late else TRIES) or reading.kind == "upstream_auth_failed":
                 raise NoAnswer(f"{reading.words}{f' ({failures} times)' if failures > 1 else ''}", reading.kind)
             await self._wait(reading, failures)
 

@@ -26,6 +26,7 @@ class Subject:
         local: Whether it runs on this machine or in a private network.
         limit: The name under which it takes a limit of output tokens; None: it takes neither.
         room: The limit that leaves place for an answer, behind reasoning if there is any.
+        least: The smallest limit it takes: models that think refuse one in which they cannot end.
         cool: Whether it takes ``temperature``.
         counts: Whether its ``prompt_tokens`` rise with the prompt: then they show what became part of it.
         calls: Whether the model calls a tool when it is asked to.
@@ -43,6 +44,7 @@ class Subject:
     local: bool = True
     limit: str | None = "max_tokens"
     room: int = FIRST_ROOM
+    least: int = 1
     cool: bool = True
     counts: bool = False
     calls: bool = False

@@ -90,7 +90,7 @@ class HTTPWire:
         status: int | None = None
         answered: Mapping[str, str] = {}
         body = bytearray()
-        trouble, left = "", False
+        trouble, late, left = "", False, False
         response: httpx.Response | None = None
         try:
             async with asyncio.timeout(seconds):
@@ -106,6 +106,7 @@ class HTTPWire:
                         trouble = f"the answer is longer than {MAX_BODY_BYTES} bytes"
                         break
         except TimeoutError:
+            late = True
             trouble = f"no {'answer' if status is None else 'end'} within {seconds:.3g} s"
         except httpx.ConnectTimeout:
             trouble = f"no connection within {CONNECT_SECONDS:.0f} s"
@@ -118,7 +119,17 @@ class HTTPWire:
                 await response.aclose()
         ended = self._clock()
         whole = not trouble and not left
-        return Answer(status, answered, bytes(body), whole, trouble, left, (first or ended) - began, ended - began)
+        return Answer(
+            status,
+            answered,
+            bytes(body),
+            whole=whole,
+            trouble=trouble,
+            late=late,
+            left=left,
+            first_seconds=(first or ended) - began,
+            seconds=ended - began,
+        )
 
 
 def _has_output(body: bytes | bytearray) -> bool:

@@ -157,6 +157,8 @@ def test_nobody_listens(capsys: pytest.CaptureFixture[str]) -> None:
         (["http://x", "--write", "profile.txt"], "name a .yaml file"),
         (["http://x", "--write", "there.yaml"], "is there already"),
         (["http://x", "--write", "no/where.yaml"], "there is no folder no"),
+        (["https://x", "--ca-file", "no.pem"], "cannot be read as PEM: No such file"),
+        (["https://x", "--ca-file", "there.yaml"], "cannot be read as PEM: "),
         (["http://x", "--diff", "no-such"], "is no built-in profile"),
         (["http://x", "--profile", "no-such"], "is no built-in profile"),
     ],

@@ -19,7 +19,7 @@ def _call(name: str, **arguments: str) -> str:
 LOCKER: Final = _call("open_locker", number="7")
 TEXTS: Final = {
     "default": "I see.",
-    "greeting": GREETING,
+    "greeting": f"<think>\nA greeting is wanted.\n</think>\n\n{GREETING}",
     "call": _call("get_weather", city="Oslo"),
     "two-calls": f"{_call('get_weather', city='Oslo')}\n{_call('get_weather', city='Bergen')}",
 }

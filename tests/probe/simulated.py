@@ -37,6 +37,8 @@ class Simulated:
     echoes: bool = False
     calls: int = 9
     """How many functions its model calls in one answer, at most."""
+    least: int = 1
+    """The smallest limit of tokens that it takes."""
     status: int = 400
     """Of a refusal."""
     pieces: Callable[[str], list[str]] = str.split
@@ -71,6 +73,8 @@ class Simulated:
                 self._honours("unknown_fields")
             if name in ("max_tokens", "max_completion_tokens"):
                 self._honours(f"limit.{name}")
+                if body[name] < self.least:
+                    raise Rejected("Could not finish the message because the output limit was reached.")
             else:
                 self._honours(f"optional_fields.{name}")
         if self.fact("model") != "any" and body["model"] != "m":

@@ -70,11 +70,12 @@ def wrong(held: Held, server: Simulated) -> list[str]:
     thinks=st.booleans(),
     echoes=st.booleans(),
     calls=st.integers(0, 3),
+    least=st.sampled_from((1, 1, 16, 40)),
 )
 def test_nothing_is_said_that_is_not_so(
-    truth: dict[str, Any], *, counts: bool, thinks: bool, echoes: bool, calls: int
+    truth: dict[str, Any], *, counts: bool, thinks: bool, echoes: bool, calls: int, least: int
 ) -> None:
-    server = simulated(truth, counts=counts, thinks=thinks, echoes=echoes, calls=calls)
+    server = simulated(truth, counts=counts, thinks=thinks, echoes=echoes, calls=calls, least=least)
     assert wrong(hold(server), server) == []
 
 

@@ -47,7 +47,7 @@ def overflow(subject: Subject) -> Dialogue:
     if subject.context and words < subject.context:
         yield unknown(OVERFLOW, f"not asked: {subject.context} tokens of context are too many to fill")
         return
-    ask = subject.ask(_WORD * words, room=1, stream=True, leave=True)
+    ask = subject.ask(_WORD * words, room=subject.least, stream=True, leave=True)
     reading = yield ask
     if not reading.refused:
         yield unknown(OVERFLOW, f"{words} words are answered: {in_words(reading)}")
@@ -74,7 +74,7 @@ def other_model(subject: Subject) -> Dialogue:
     if subject.base.request.model == "loads":
         yield unknown(MODEL, f"not asked: {subject.base.server} loads the model that a request names")
         return
-    ask = subject.ask(HELLO, room=1)
+    ask = subject.ask(HELLO, room=subject.least)
     reading = yield type(ask)({**ask.body, "model": NO_SUCH_MODEL})
     if not reading.refused:
         yield Finding(MODEL, "any", f"{NO_SUCH_MODEL} is answered by {reading.raw.model!r}")
@@ -87,6 +87,6 @@ def other_model(subject: Subject) -> Dialogue:
 
 ABOUT_ERRORS: Final = (
     Question("the shape of an error", ("refusal",), shape),
-    Question("a prompt that is too long", (OVERFLOW,), overflow),
     Question("a model that is none", (MODEL,), other_model),
+    Question("a prompt that is too long", (OVERFLOW,), overflow),
 )

@@ -78,19 +78,19 @@ _NEVER_SAID: Final = "\u2603"
 
 def silent(subject: Subject) -> Dialogue:
     """The fields without a visible effect."""
-    every = yield subject.ask(HELLO, room=1, **SILENT)
+    every = yield subject.ask(HELLO, room=subject.least, **SILENT)
     for name, value in SILENT.items():
         fact = f"{_FIELD}.{name}"
         if not every.refused:
             yield unknown(fact, NO_EFFECT)
             continue
-        reading = yield subject.ask(HELLO, room=1, **{name: value})
+        reading = yield subject.ask(HELLO, room=subject.least, **{name: value})
         yield rejected(fact, reading) if reading.refused else unknown(fact, NO_EFFECT)
 
 
 def foreign(subject: Subject) -> Dialogue:
     """A field that nobody knows."""
-    reading = yield subject.ask(HELLO, room=1, **_NONSENSE)
+    reading = yield subject.ask(HELLO, room=subject.least, **_NONSENSE)
     yield rejected(_FOREIGN, reading) if reading.refused else Finding(_FOREIGN, "ignored", "a made-up field is taken")
 
 

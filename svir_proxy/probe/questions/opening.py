@@ -35,6 +35,8 @@ _USAGE: Final = "request.optional_fields.stream_options"
 _CONTENT: Final = "response.content"
 _SHORT: Final = 2
 """Tokens of an answer that is cut on purpose."""
+_SMALL: Final = 16
+"""Tokens that a server takes as a limit which takes no smaller one."""
 _CUTS: Final = 3
 """Pieces of text that show how a stream grows."""
 
@@ -134,7 +136,11 @@ def usage(subject: Subject) -> Dialogue:
 
 def counts(subject: Subject) -> Dialogue:
     """Whether the count of prompt tokens tells what became part of the prompt."""
-    short = yield from size(subject, HELLO)
+    for least in (1, _SMALL, subject.room):
+        subject.least = least
+        short = yield from size(subject, HELLO)
+        if not short.refused:
+            break
     long = yield from size(subject, f"{FILLER}{HELLO}")
     if short.refused or long.refused or short.prompt_tokens is None or long.prompt_tokens is None:
         yield Finding("counts", "no", "the server does not say how long a prompt is: the answers alone have to tell")
@@ -151,15 +157,16 @@ def limits(subject: Subject) -> Dialogue:
     if subject.limit is None:
         yield unknown(_LIMIT, "a request with either name is refused")
         return
-    longer = subject.control_tokens is None or subject.control_tokens > _SHORT + 1
+    short = max(_SHORT, subject.least)
+    longer = subject.control_tokens is None or subject.control_tokens > short + 1
     read: dict[str, str] = {}
     for name in ("max_tokens", "max_completion_tokens"):
         ask = subject.ask(HELLO)
         body = {key: value for key, value in ask.body.items() if key != subject.limit}
-        reading = yield type(ask)({**body, name: _SHORT})
+        reading = yield type(ask)({**body, name: short})
         if reading.refused:
             read[name] = "rejected"
-        elif reading.cut or (longer and reading.completion_tokens in range(1, _SHORT + 1)):
+        elif reading.cut or (longer and reading.completion_tokens in range(1, short + 1)):
             read[name] = "kept"
         else:
             read[name] = "ignored"

@@ -70,7 +70,7 @@ def images(subject: Subject) -> Dialogue:
         yield Finding(_IMAGES, "kept", f"asked for the color, it says {in_words(seen)}")
     else:
         yield unknown(_IMAGES, f"taken; whether it was looked at does not show: {in_words(seen)}")
-    far = yield subject.ask(_with({"type": "image_url", "image_url": {"url": _NOBODY}}), room=1)
+    far = yield subject.ask(_with({"type": "image_url", "image_url": {"url": _NOBODY}}), room=subject.least)
     if far.refused and _NOT_BY_URL.search(far.message):
         yield rejected(_REMOTE, far)
     else:
@@ -89,7 +89,7 @@ def files(subject: Subject) -> Dialogue:
 
 
 def _heard(subject: Subject, fact: str, part: dict[str, Any]) -> Dialogue:
-    reading = yield subject.ask(_with(part), room=1)
+    reading = yield subject.ask(_with(part), room=subject.least)
     if reading.refused:
         yield rejected(fact, reading)
         return

@@ -236,7 +236,7 @@ def none_offered(subject: Subject) -> Dialogue:
     """An empty list of tools, and a choice between none."""
     empty: tuple[dict[str, Any], ...] = ({"tools": []}, {"tool_choice": "auto"})
     for fields in empty:
-        reading = yield subject.ask(HELLO, room=1, **fields)
+        reading = yield subject.ask(HELLO, room=subject.least, **fields)
         if reading.refused:
             yield Finding(_NONE_OFFERED, "rejected", f"{', '.join(fields)}: {reading.words}")
             return
@@ -246,7 +246,7 @@ def none_offered(subject: Subject) -> Dialogue:
 def strict(subject: Subject) -> Dialogue:
     """``strict`` in a definition."""
     if not (yield from _no_tools(subject, _STRICT)):
-        ask = subject.ask(HELLO, room=1, tools=[function("get_weather", "city", strict=True)])
+        ask = subject.ask(HELLO, room=subject.least, tools=[function("get_weather", "city", strict=True)])
         yield from taken(_STRICT, ask, "kept", "taken; what it changes does not show")
 
 
@@ -257,7 +257,7 @@ def bare(subject: Subject) -> Dialogue:
     bells: tuple[dict[str, Any], ...] = ({}, {"parameters": {}})
     for more in bells:
         tool = {"type": "function", "function": {"name": "ring_bell", **more}}
-        reading = yield subject.ask(HELLO, room=1, tools=[tool])
+        reading = yield subject.ask(HELLO, room=subject.least, tools=[tool])
         if reading.refused:
             yield rejected(_BARE, reading)
             return

@@ -43,6 +43,13 @@ def test_the_fields_of_every_request(facts: dict[str, str], limit: str | None, *
     assert held["optional_fields.temperature"].value == ("unknown" if cool else "rejected")
 
 
+@pytest.mark.parametrize(("least", "found"), [(1, 1), (2, 16), (16, 16), (17, 64), (64, 64)])
+def test_the_smallest_limit_it_takes(least: int, found: int) -> None:
+    held = hold(Simulated({"model": "any", "images": "kept"}, least=least))
+    assert held.interview.subject.least == found
+    assert held["images"].value == "kept"
+
+
 def test_a_model_that_thinks_gets_room() -> None:
     class Thinker(Simulated):
         def _say(self, *_: Any) -> tuple[str, list[str]]:
