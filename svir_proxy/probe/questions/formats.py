@@ -60,8 +60,8 @@ def _is_object(reading: Reading) -> bool | None:
     text = reading.text.strip()
     if isinstance(_parsed(text), dict):
         return True
-    # An object that is cut is no witness: neither is reasoning alone.
-    return None if not text or (reading.cut and text.startswith("{")) else False
+    # An object that the limit cuts is one as far as it goes: a grammar holds small models to JSON, not to an end of it.
+    return (reading.cut and text.startswith("{")) if text else None
 
 
 def json_schema(subject: Subject) -> Dialogue:
