@@ -59,14 +59,16 @@ def images(subject: Subject) -> Dialogue:
         yield rejected(_IMAGES, seen)
         yield unknown(_REMOTE, "images as such are refused")
         return
-    more = gained(subject, seen, (yield from size(subject, LOOK)))
-    if more is not None and more <= FEW:
-        yield Finding(_IMAGES, "ignored", "the image is taken and not in the prompt")
+    blind = yield subject.ask(LOOK)
+    more = gained(subject, seen, blind)
+    named = COLOR in seen.text.lower() and COLOR not in blind.text.lower() and not subject.echoes
+    if more is not None and more <= FEW and not named:
+        yield Finding(_IMAGES, "ignored", f"the image is taken and not in the prompt; {in_words(seen)}")
         yield unknown(_REMOTE, "images as such are not looked at")
         return
     if more is not None:
         yield Finding(_IMAGES, "kept", f"the image adds {more} prompt tokens; {in_words(seen)}")
-    elif COLOR in seen.text.lower() and not subject.echoes:
+    elif named:
         yield Finding(_IMAGES, "kept", f"asked for the color, it says {in_words(seen)}")
     else:
         yield unknown(_IMAGES, f"taken; whether it was looked at does not show: {in_words(seen)}")
