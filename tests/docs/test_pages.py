@@ -64,7 +64,9 @@ def test_configurations_load(name: str, text: str, tmp_path: Path, monkeypatch: 
 
 def test_the_map_leads_to_each_page() -> None:
     """By itself, or to the page that is the index of its folder."""
-    listed = set(re.findall(r"\]\(([^)#\s]+)", page("docs/README.md").prose))
+    links = re.findall(r"\]\(([^)#\s]+)", page("docs/README.md").prose)
+    listed = set(links)
+    assert len(links) == len(listed), "a page that is listed twice"
     folders = tuple(name.removesuffix("README.md") for name in listed if re.fullmatch(r"\w+/README\.md", name))
     below = [name.removeprefix("docs/") for name in EVERY if name.startswith("docs/")]
     assert [name for name in below if name not in {"README.md", *listed} and not name.startswith(folders)] == []
