@@ -23,7 +23,7 @@ from svir_proxy.cli.descriptors import make_room, share_out
 from svir_proxy.cli.reload import Reloader, Terminal, Watch
 from svir_proxy.listener import ClientConnection, ClientLimits
 from svir_proxy.outbox import Outbox
-from svir_proxy.server.logs import set_up_logging
+from svir_proxy.server.logs import flush_logs, set_up_logging
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Sequence
@@ -276,5 +276,6 @@ def announcements(settings: Settings, listeners: Sequence[socket.socket]) -> lis
 
 
 def announce(line: str) -> None:
-    """Say *line* at once."""
+    """Say *line* at once, after what was logged before."""
+    flush_logs()
     print(line, file=sys.stderr, flush=True)

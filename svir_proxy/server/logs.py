@@ -7,16 +7,23 @@ character.
 from __future__ import annotations
 
 import asyncio
+import atexit
 import json
 import logging
 import sys
 import time
-from functools import lru_cache
+from functools import lru_cache, partial
 from typing import Final, TextIO
 
 import orjson
 
+from svir_proxy.server.log_writer import LineWriter
 from svir_proxy.settings import LoggingSettings
+
+REQUESTS: Final = "svir_proxy.requests"
+"""The logger of the lines of requests."""
+_REQUEST_SIZE: Final = 1024
+"""Bytes, about, that such a line takes while it waits."""
 
 
 class ConsoleFormatter(logging.Formatter):
@@ -55,9 +62,10 @@ class JsonFormatter(logging.Formatter):
 
 
 def set_up_logging(settings: LoggingSettings) -> None:
-    """Send the proxy's logs, and uvicorn's, to stderr as *settings* say."""
-    handler = _Stderr(sys.stderr)
-    handler.setFormatter(JsonFormatter() if settings.format == "json" else ConsoleFormatter())
+    """Send the proxy's logs, and uvicorn's, to stderr as *settings* say. Lines are written a moment later."""
+    formatter = JsonFormatter() if settings.format == "json" else ConsoleFormatter()
+    handler = _Stderr(_writer(sys.stderr, formatter))
+    handler.setFormatter(formatter)
     level = settings.level.upper()
     for name, least in (("svir_proxy", level), ("uvicorn", "WARNING")):
         logger = logging.getLogger(name)
@@ -66,23 +74,56 @@ def set_up_logging(settings: LoggingSettings) -> None:
         logger.propagate = False
 
 
+def flush_logs() -> None:
+    """Wait until all lines are written, as long as stderr takes any."""
+    if _WRITERS:
+        _WRITERS[-1].flush()
+
+
 def lines_dropped() -> int:
     """Lines of this process that were left out since stderr took none."""
-    return 0
+    return sum(writer.dropped for writer in _WRITERS)
 
 
-class _Stderr(logging.StreamHandler[TextIO]):
-    """Writes lines to stderr, each in one call: no lock has to keep them apart, and nothing is left to flush."""
+class _Stderr(logging.Handler):
+    """Has lines written to stderr, by *writer*."""
+
+    def __init__(self, writer: LineWriter) -> None:
+        super().__init__()
+        self._put = writer.put
 
     def handle(self, record: logging.LogRecord) -> bool:
-        """Write *record*, unless it is a cancellation."""
+        """Have *record* written, unless it is a cancellation."""
         if record.exc_info and isinstance(record.exc_info[1], asyncio.CancelledError):
             return False  # a second Ctrl+C ends uvicorn's own tasks too, which it reports as their fault
-        try:
-            self.stream.write(f"{self.format(record)}\n")
-        except Exception:  # noqa: BLE001 - whatever stderr is, a request must not fail for it
-            self.handleError(record)
+        urgent = record.levelno >= logging.WARNING
+        if record.name == REQUESTS:
+            self._put(partial(self.format, record), _REQUEST_SIZE, urgent=urgent)
+            return True
+        # Made at once: these are few, and what they tell of may change.
+        text = self.format(record)
+        self._put(lambda: text, len(text), urgent=urgent)
         return True
+
+
+_WRITERS: Final[list[LineWriter]] = []
+"""The last one is stderr's. There are others only where stderr was something else before."""
+
+
+def _writer(stream: TextIO, formatter: logging.Formatter) -> LineWriter:
+    """What writes to *stream*: one for each, whatever is set up anew."""
+
+    def tell_gap(dropped: int) -> str:
+        text = "lines of the log were left out here: stderr took none"
+        return formatter.format(logging.LogRecord("svir_proxy", logging.WARNING, "", 0, f"{dropped} {text}", (), None))
+
+    if _WRITERS and _WRITERS[-1].stream is stream:
+        _WRITERS[-1].tell_gap = tell_gap
+        return _WRITERS[-1]
+    if not _WRITERS:
+        atexit.register(flush_logs)
+    _WRITERS.append(LineWriter(stream, tell_gap))
+    return _WRITERS[-1]
 
 
 _IN_THE_MESSAGE: Final = frozenset({"method", "path", "status"})

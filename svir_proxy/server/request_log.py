@@ -7,9 +7,10 @@ import time
 from typing import Final
 
 from svir_proxy.server.gate import METRICS_PATH, OPEN_PATHS
+from svir_proxy.server.logs import REQUESTS
 from svir_proxy.server.request_record import RequestRecord
 
-LOGGER: Final = logging.getLogger("svir_proxy.requests")
+LOGGER: Final = logging.getLogger(REQUESTS)
 _QUIET: Final = OPEN_PATHS | {METRICS_PATH}
 """What machines ask again and again."""
 _LONGEST: Final = 300

@@ -6,14 +6,13 @@ import asyncio
 import json
 import logging
 import re
-import sys
 import time
 from collections.abc import Iterator
 from typing import Any, Literal
 
 import pytest
 
-from svir_proxy.server.logs import ConsoleFormatter, JsonFormatter, set_up_logging
+from svir_proxy.server.logs import ConsoleFormatter, JsonFormatter, flush_logs, lines_dropped, set_up_logging
 from svir_proxy.settings import LoggingSettings
 
 NASTY = "a\n12:00:00 INFO    forged\r\x1b[2J\u202e\x00\u2028é"
@@ -118,14 +117,58 @@ def test_logs_go_to_stderr_as_the_settings_say(
     del loggers
     set_up_logging(LoggingSettings(level="error", format=style))
     set_up_logging(LoggingSettings(level="info", format=style))
-    assert all(logger.handlers[0].stream is sys.stderr for logger in map(logging.getLogger, ("svir_proxy", "uvicorn")))  # type: ignore[attr-defined]
+    assert logging.getLogger("svir_proxy").handlers == logging.getLogger("uvicorn").handlers
     logging.getLogger("svir_proxy.requests").info("seen")
     logging.getLogger("svir_proxy.requests").debug("too little")
     logging.getLogger("uvicorn.error").info("of no interest")
     logging.getLogger("uvicorn.error").error("no fault", exc_info=asyncio.CancelledError())
     logging.getLogger("uvicorn.error").warning("of interest")
+    flush_logs()
     out, err = capsys.readouterr()
     assert out == ""
     assert len(err.splitlines()) == 2, "each once"
     assert "seen" in err.splitlines()[0]
     assert all(line.startswith("{") == (style == "json") for line in err.splitlines())
+
+
+def test_lines_stand_in_the_order_they_came_in(
+    loggers: list[logging.Logger], capsys: pytest.CaptureFixture[str]
+) -> None:
+    del loggers
+    set_up_logging(LoggingSettings())
+    for number in range(300):
+        name = ("svir_proxy.requests", "svir_proxy", "uvicorn.error")[number % 3]
+        logging.getLogger(name).warning("line %d", number)
+    flush_logs()
+    assert re.findall(r"line (\d+)", capsys.readouterr().err) == [str(number) for number in range(300)]
+
+
+def test_what_a_line_tells_may_change_afterwards(
+    loggers: list[logging.Logger], capsys: pytest.CaptureFixture[str]
+) -> None:
+    del loggers
+    set_up_logging(LoggingSettings())
+    told = ["before"]
+    logging.getLogger("svir_proxy").warning("%s", told)
+    told[0] = "after"
+    flush_logs()
+    assert "before" in capsys.readouterr().err
+
+
+def test_what_was_left_out_is_told_in_the_form_of_the_log(
+    loggers: list[logging.Logger], capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    del loggers
+    monkeypatch.setattr("svir_proxy.server.log_writer.LIMIT", 0)
+    before = lines_dropped()
+    set_up_logging(LoggingSettings(format="json"))
+    writer = logging.getLogger("svir_proxy").handlers[0]._put.__self__  # type: ignore[attr-defined]
+    writer._limit = 10
+    logging.getLogger("svir_proxy").info("much too long")
+    assert lines_dropped() == before + 1
+    writer._limit = 10_000
+    logging.getLogger("svir_proxy").info("seen")
+    flush_logs()
+    gap, seen = map(json.loads, capsys.readouterr().err.splitlines())
+    assert (seen["event"], seen["level"]) == ("seen", "info")
+    assert (gap["event"], gap["level"]) == ("1 lines of the log were left out here: stderr took none", "warning")

@@ -1,0 +1,175 @@
+"""Writes the lines of the log in a thread of its own: a stderr that takes nothing stops no stream.
+
+Lines are gathered for a moment and written together, in the order they came. A warning is not kept waiting. What waits
+has a limit; beyond it lines are left out and counted, and that is told once stderr takes lines again.
+"""
+
+from __future__ import annotations
+
+import os
+import select
+import threading
+import time
+from collections.abc import Callable, Iterable, Iterator
+from typing import Final, NamedTuple, TextIO
+
+GATHER: Final = 0.05
+"""Seconds that a line may wait for others."""
+LIMIT: Final = 8 * 2**20
+"""Bytes, about, that wait at most. For lines that are urgent there is half as much again."""
+PATIENCE: Final = 2.0
+"""Seconds without any progress after which `LineWriter.flush` gives up."""
+_PIECE: Final = 4096
+"""Bytes of one write, unless a line is longer: what a pipe takes in one go (PIPE_BUF), so that lines of several
+processes stay whole. It is also how much is formatted before the interpreter turns to the requests."""
+
+Line = Callable[[], str]
+"""Makes the text of a line, without its end. Called in the thread."""
+
+
+class _Piece(NamedTuple):
+    """What is written in one go: text, lines in it, and how much of what is held that was."""
+
+    data: bytes
+    lines: int
+    held: int
+
+
+class _Gap:
+    """Lines that were left out in one place."""
+
+    def __init__(self, tell: Callable[[int], str]) -> None:
+        self.count = 1
+        self._tell = tell
+
+    def __call__(self) -> str:
+        return self._tell(self.count)
+
+
+class LineWriter:
+    """Writes lines to *stream*. Anybody may put lines, in any thread; the writer's own starts with the first.
+
+    *tell_gap* makes the line that tells how many were left out.
+    """
+
+    def __init__(self, stream: TextIO, tell_gap: Callable[[int], str], limit: int = LIMIT) -> None:
+        self.stream = stream
+        self.dropped = 0
+        """Lines that were left out."""
+        self.tell_gap = tell_gap
+        self._limit = limit
+        self._lost = 0  # lines that could not be written, which is yet to be told
+        # Reentrant: what ends an object may log, at any moment.
+        self._lock = threading.Condition(threading.RLock())
+        self._lines: list[tuple[Line, int]] = []
+        self._held = 0  # bytes, also of those that are being written
+        self._progress = 0  # pieces that were written
+        self._is_idle = True  # the thread waits for a first line
+        self._wake = threading.Semaphore(0)
+        self._urgent = threading.Event()
+        self._thread: threading.Thread | None = None
+
+    def put(self, line: Line, size: int, *, urgent: bool = False) -> None:
+        """Have *line* written, of about *size* bytes; at once, where it is *urgent*."""
+        with self._lock:
+            held = self._held + size
+            if held <= self._limit or (urgent and held <= self._limit * 3 // 2):
+                self._held = held
+                self._lines.append((line, size))
+            else:
+                self._leave_out()
+            wakes, self._is_idle = self._is_idle, False
+            if wakes and self._thread is None:
+                self._thread = threading.Thread(target=self._run, name="log", daemon=True)
+                self._thread.start()
+        if urgent:
+            self._urgent.set()
+        if wakes:
+            self._wake.release()
+
+    def _leave_out(self) -> None:
+        """Leave a line out, and have that told in its place."""
+        self.dropped += 1
+        gap = self._lines[-1][0] if self._lines else None
+        if isinstance(gap, _Gap):
+            gap.count += 1
+        else:
+            self._lines.append((_Gap(self.tell_gap), 1))
+            self._held += 1
+
+    def flush(self) -> None:
+        """Wait until all lines are written, as long as there is any progress."""
+        self._urgent.set()
+        with self._lock:
+            while self._held:
+                before = self._progress
+                if not self._lock.wait(PATIENCE) and self._progress == before:
+                    return
+
+    def _run(self) -> None:
+        while True:
+            self._wake.acquire()
+            self._urgent.wait(GATHER)
+            self._urgent.clear()
+            with self._lock:
+                lines, self._lines = self._lines, []
+                self._is_idle = True
+            if self._lost and self._write(_encoded(self.tell_gap(self._lost))):
+                self._lost = 0
+            for piece in _pieces(lines):
+                lost = 0 if self._write(piece.data) else piece.lines
+                self._lost += lost
+                with self._lock:
+                    self.dropped += lost
+                    self._held -= piece.held
+                    self._progress += 1
+                    self._lock.notify_all()
+
+    def _write(self, data: bytes) -> bool:
+        """Write all of *data*, however long that takes. Whether it could be."""
+        try:
+            descriptor = self.stream.fileno()
+        except (OSError, ValueError, AttributeError):  # no file, or none any more
+            return self._write_text(data.decode("utf-8"))
+        rest = memoryview(data)
+        while rest:
+            try:
+                rest = rest[os.write(descriptor, rest) :]
+            except BlockingIOError:  # somebody else made it so
+                select.select([], [descriptor], [])
+            except OSError:
+                time.sleep(GATHER)  # a full disk is tried again, but not all the time
+                return False
+        return True
+
+    def _write_text(self, text: str) -> bool:
+        try:
+            self.stream.write(text)
+        except (OSError, ValueError, AttributeError):
+            return False
+        return True
+
+
+def _pieces(lines: Iterable[tuple[Line, int]]) -> Iterator[_Piece]:
+    data, count, held = b"", 0, 0
+    for line, size in lines:
+        text = _encoded(_made(line))
+        if data and len(data) + len(text) > _PIECE:
+            yield _Piece(data, count, held)
+            data, count, held = b"", 0, 0
+        data += text
+        count += not isinstance(line, _Gap)
+        held += size
+    if data:
+        yield _Piece(data, count, held)
+
+
+def _made(line: Line) -> str:
+    try:
+        return line()
+    except Exception as exc:  # noqa: BLE001 - one line that cannot be told does not end the log
+        return f"a line of the log cannot be told: {exc!r}"
+
+
+def _encoded(text: str) -> bytes:
+    return f"{text}\n".encode("utf-8", "backslashreplace")
