@@ -278,4 +278,6 @@ def announcements(settings: Settings, listeners: Sequence[socket.socket]) -> lis
 def announce(line: str) -> None:
     """Say *line* at once, after what was logged before."""
     flush_logs()
-    print(line, file=sys.stderr, flush=True)
+    with contextlib.suppress(OSError):  # a terminal that was closed in this moment: its signal says so
+        sys.stderr.write(f"{line}\n")
+        sys.stderr.flush()

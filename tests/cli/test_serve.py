@@ -40,7 +40,7 @@ class Started:
 def started(monkeypatch: pytest.MonkeyPatch) -> Started:
     started = Started()
     application = ModuleType("svir_proxy.server.app")
-    application.create_app = lambda settings: ("application of", settings)  # type: ignore[attr-defined]
+    application.create_app = lambda settings, place=None: ("application of", settings)  # type: ignore[attr-defined]
     monkeypatch.setitem(sys.modules, "svir_proxy.server.app", application)
     monkeypatch.setattr(http_server, "serve", started.serve)
     monkeypatch.setattr(supervisor, "serve_with_workers", started.serve)

@@ -58,7 +58,7 @@ def pipe() -> Iterator[Pipe]:
     out, into = os.pipe()
     fcntl(into, F_SETPIPE_SZ, SMALL)
     end = os.fdopen(into, "w")
-    made = Pipe(LineWriter(end, lambda count: f"{count} left out", limit=20_010), out, end)
+    made = Pipe(LineWriter(end, lambda count: f"{count} left out", limit=20_002), out, end)
     yield made
     os.set_blocking(out, False)
     while True:  # what is stuck comes to its end
