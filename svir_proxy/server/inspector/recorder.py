@@ -1,8 +1,8 @@
 """The latest requests, and the browsers that look on.
 
-While nobody looks a request costs a line in a list: what it held is written down only while somebody does
-(`inspector.record: watched`), or always. All of it together has a limit; the oldest go first. Lives as long as the
-process: a reload of the configuration leaves it as it is.
+While nobody looks nothing is written down (`inspector.record: watched`), and a request costs a look whether somebody
+does: most proxies are never looked at. All that is kept has a limit; the oldest go first. Lives as long as the process:
+a reload of the configuration leaves it as it is.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ _STATE: Final = 1.0
 _LINGER: Final = 30.0
 """Seconds that a viewer may be away: a page that is loaded anew."""
 _FORGET: Final = 300.0
-"""Seconds after which nothing but a list is left of requests that nobody looks at."""
+"""Seconds after which nothing is left of requests that nobody looks at, nor counted any more."""
 _MOST_VIEWERS: Final = 16
 _MOST_HOLDERS: Final = 1000
 """Keys and backends that are counted."""
@@ -48,17 +48,19 @@ class Recorder:
         self._dirty: dict[Exhibit, None] = {}
         self._viewers: set[Feed] = set()
         self._watched_until = 0.0
+        self._sleeps = True  # nobody has looked for a while
         self._timers: dict[str, asyncio.TimerHandle] = {}
         self._state = b""
         self.overview: Callable[[], dict[str, Any]] = dict
         """What there is beside requests: backends, models, keys."""
         self.counts: Counter[tuple[str, str, str]] = Counter()
-        """Requests, errors and tokens since the start: ``("key" | "backend", its name, what)``."""
+        """Requests, errors and tokens since somebody looks: ``("key" | "backend", its name, what)``."""
 
     def configure(self, settings: InspectorSettings) -> None:
         """Keep as much as *settings* say, from now on."""
         self._veil = Veil(settings.show_prompts)
         self._always = settings.record == "always"
+        self._sleeps = self._sleeps and not self._always
         self._most = settings.requests
         self._largest = settings.max_bytes
         for exhibit in self._exhibits:  # what may be seen now may not have been before, and the other way round
@@ -75,7 +77,7 @@ class Recorder:
 
     def begin(self, record: RequestRecord, scope: Scope, send: Send) -> Send:
         """A request has come; gives what is to take the place of *send*."""
-        if not self.is_watched or record.path in OPEN_PATHS:
+        if self._sleeps or not self.is_watched or record.path in OPEN_PATHS:
             return send
         exhibit = self._add(record, header(scope, b"user-agent"), self._veil)
         record.exhibit = exhibit
@@ -83,7 +85,7 @@ class Recorder:
 
     def end(self, record: RequestRecord) -> None:
         """The request is over."""
-        if record.path in OPEN_PATHS:
+        if self._sleeps or record.path in OPEN_PATHS:
             return
         exhibit, record.exhibit = record.exhibit, None
         if exhibit is None:
@@ -142,6 +144,7 @@ class Recorder:
             raise ProxyError("overloaded", f"{_MOST_VIEWERS} pages look on already; close one.", retry_after=10)
         feed = Feed()
         self._viewers.add(feed)
+        self._sleeps = False
         self._cancel("forget")
         if "state" not in self._timers:
             self._timers["state"] = self._loop.call_later(_STATE, self._tell_state)
@@ -201,9 +204,9 @@ class Recorder:
 
     def _forget(self) -> None:
         del self._timers["forget"]
-        for exhibit in self._exhibits:
-            if exhibit.is_over:
-                exhibit.forget()
+        self._sleeps = True
+        self._exhibits.clear()  # a list that ends somewhere, and goes on later, would lie
+        self.counts.clear()
 
 
 class _Sent:

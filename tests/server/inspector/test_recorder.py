@@ -42,13 +42,22 @@ def told(recorder: Recorder) -> list[Any]:
     return [json.loads(text.split("data: ")[1]) for text in texts if text.startswith("event: request")]
 
 
-async def test_while_nobody_looks_a_request_is_a_line(recorder: Recorder) -> None:
-    record = RequestRecord("r", "POST", "/v1/chat/completions")
+async def test_while_nobody_looks_nothing_is_kept(recorder: Recorder) -> None:
+    record = RequestRecord("r", "POST", "/v1/chat/completions", key="app", backend="b0")
     send = Wire().send
     assert recorder.begin(record, http_scope(), send) == send
     assert record.exhibit is None
     recorder.end(record)
-    [request] = told(recorder)
+    assert told(recorder) == []
+    assert not recorder.counts
+
+
+async def test_a_request_that_ran_before_somebody_looked_is_a_line(recorder: Recorder) -> None:
+    record = RequestRecord("r", "POST", "/v1/chat/completions")
+    recorder.begin(record, http_scope(), Wire().send)
+    with recorder.watching():
+        recorder.end(record)
+        [request] = told(recorder)
     assert not request["summary"]["seen"]
 
 
@@ -118,8 +127,11 @@ async def test_what_may_no_longer_be_seen_is_forgotten(recorder: Recorder) -> No
 async def test_what_nobody_looks_at_any_more_is_forgotten(recorder: Recorder, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(module, "_FORGET", 0.001)
     with recorder.watching():
-        served(recorder)
-    await until(lambda: told(recorder)[0]["client"] is None)
+        served(recorder, key="app")
+    await until(lambda: told(recorder) == [])
+    assert not recorder.counts
+    served(recorder)
+    assert told(recorder) == []
 
 
 async def test_many_news_about_one_thing_are_one_message(recorder: Recorder) -> None:
@@ -148,9 +160,10 @@ async def test_there_are_only_so_many_viewers(recorder: Recorder) -> None:
 
 
 async def test_requests_are_counted_by_key_and_by_backend(recorder: Recorder) -> None:
-    served(recorder, key="app", backend="b0")
-    served(recorder, key="app", backend="b1", status=502, error=ProxyError("upstream_failed", "x"))
-    served(recorder)
+    with recorder.watching():
+        served(recorder, key="app", backend="b0")
+        served(recorder, key="app", backend="b1", status=502, error=ProxyError("upstream_failed", "x"))
+        served(recorder)
     count = recorder.counts
     assert (count["key", "app", "requests"], count["key", "app", "errors"]) == (2, 1)
     assert (count["backend", "b0", "errors"], count["backend", "b1", "errors"]) == (0, 1)

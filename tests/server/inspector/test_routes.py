@@ -196,7 +196,8 @@ async def test_a_fault_of_its_own_is_told_and_logged(
 
 async def test_a_viewer_learns_what_was_before_and_what_comes() -> None:
     async with proxied() as proxy, proxy.client() as client:
-        assert (await client.answer({}))[0] == 400
+        async with viewing(proxy):
+            assert (await client.answer({}))[0] == 400
         async with viewing(proxy) as page:
             assert page.hello["workers"] == 1
             assert [backend["name"] for backend in page.state["backends"]] == ["b0"]
@@ -247,10 +248,10 @@ async def test_a_reload_ends_the_feed_and_keeps_what_it_told() -> None:
         living(app),
         httpx.AsyncClient(transport=httpx.ASGITransport(app), base_url="http://localhost") as client,
     ):
-        await client.post("/v1/chat/completions", json={})
         before = Wire()
         task = asyncio.create_task(app(http_scope(EVENTS), before.receive, before.send))
         await until(lambda: b"event: ready" in before.data)
+        await client.post("/v1/chat/completions", json={})
         app.reload(settings())
         await soon(task)
         after = Wire()
