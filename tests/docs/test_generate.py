@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Mapping
+from functools import cache
 from typing import Final
 
 import pytest
@@ -14,7 +16,13 @@ from svir_proxy.conform.cases import load_cases
 from svir_proxy.profiles import Profile, builtin_names, load_profile
 from tests.docs.pages import ROOT, page
 
-MADE: Final = pages()
+MADE: Final = ("README.md", *(f"{name}.md" for name in builtin_names()))
+"""The pages that are made."""
+
+
+@cache
+def _made() -> Mapping[str, str]:
+    return pages()
 
 
 def _profile(**parts: object) -> Profile:
@@ -27,17 +35,18 @@ def _profile(**parts: object) -> Profile:
 
 @pytest.mark.parametrize("name", MADE)
 def test_a_committed_page_is_current(name: str) -> None:
-    assert (FOLDER / name).read_text("utf-8") == MADE[name], "python -m docs.generate"
+    assert (FOLDER / name).read_text("utf-8") == _made()[name], "python -m docs.generate"
 
 
 def test_there_is_a_page_for_each_profile_and_no_other() -> None:
     by_hand = {"add-your-server.md"}
+    assert set(_made()) == set(MADE)
     assert {path.name for path in FOLDER.glob("*.md")} == {*MADE, *by_hand}
 
 
 @pytest.mark.parametrize("name", builtin_names())
 def test_a_page_has_what_a_person_looks_for(name: str) -> None:
-    text, profile = MADE[f"{name}.md"], load_profile(name)
+    text, profile = _made()[f"{name}.md"], load_profile(name)
     committed = page(f"docs/servers/{name}.md")
     (configuration,) = committed.blocks("yaml")
     assert yaml.safe_load(configuration)["backends"][0]["profile"] == name
@@ -52,7 +61,7 @@ def test_a_page_has_what_a_person_looks_for(name: str) -> None:
 @pytest.mark.parametrize("name", MADE)
 def test_no_table_is_broken_by_what_it_shows(name: str) -> None:
     widths: list[int] = []
-    for line in MADE[name].splitlines():
+    for line in _made()[name].splitlines():
         if not line.startswith("|"):
             widths.clear()
             continue
@@ -61,7 +70,7 @@ def test_no_table_is_broken_by_what_it_shows(name: str) -> None:
 
 
 def test_no_markup_of_a_server_is_taken_for_the_pages_own() -> None:
-    for name, text in MADE.items():
+    for name, text in _made().items():
         bare = re.sub(r"^```.*?^```$|`[^`\n]*`", "", text, flags=re.DOTALL | re.MULTILINE)
         tags = set(re.findall(r"(?<!\\)</?[A-Za-z][^>\n]*>", bare))
         assert tags <= {"<details>", "</details>", "<summary>", "</summary>"}, f"{name}: {tags}"
