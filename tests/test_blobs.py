@@ -46,6 +46,7 @@ def test_payloads_leave_and_come_back(raw: bytes, lifted: int) -> None:
     small, blobs = Blobs.lift(raw)
     assert (len(raw) - len(small) > len(BIG) // 2 * lifted) if lifted else small is raw
     assert b"".join(blobs.fill(bytes(small))) == raw if blobs else lifted == 0
+    assert (blobs.count, blobs.size) == (lifted, len(BIG) * lifted) if blobs else lifted == 0
 
 
 def test_the_url_keeps_its_head_so_that_rewrites_can_tell_what_it_is() -> None:

@@ -74,7 +74,7 @@ class PassThrough:
         self, scope: Scope, receive: Receive, send: Send, headers: Headers, record: RequestRecord
     ) -> None:
         """Answer one request; *headers* go with the answer, whatever it is."""
-        field = self._field(scope)
+        field = self._field(scope, is_bound=self._access is not None and self._access.is_bound(record.key))
         declared = header(scope, b"content-length")
         upload = Upload(receive, field, int(declared[:20]) if declared.isdigit() else None, self._limit)
         await upload.look()
@@ -103,12 +103,12 @@ class PassThrough:
                 async with places:
                     await self._answer(passing, client, send, headers, record)
 
-    def _field(self, scope: Scope) -> ModelField:
-        """What finds the model in the request's body."""
+    def _field(self, scope: Scope, *, is_bound: bool) -> ModelField:
+        """What finds the model in the request's body. *is_bound*: it may name no others."""
         media = header(scope, b"content-type")
         if media.partition(";")[0].strip().lower() != _FORM:
             check_media_type(scope)
-            return ModelInJson()
+            return ModelInJson(alone=is_bound)
         found = _PATH.fullmatch(scope["path"])
         assert found is not None
         if not found["media"]:
@@ -197,7 +197,7 @@ async def _let_in(access: Access, request: Passed, headers: Headers, record: Req
     upload = request.upload
     access.check(record, upload.model)
     # Of a form's bytes most are a file's, which say nothing about tokens.
-    size = 0 if request.headers["content-type"].lower().startswith(_FORM) else upload.length or 0
+    size = 0 if request.headers["content-type"].lower().startswith(_FORM) else upload.length or upload.came
     meter = PassedMeter(size)
     notes = await access.admit(record, headers, lambda: meter)
     return request._replace(meter=None if record.meter is None else meter, notes=notes)

@@ -54,6 +54,11 @@ class Upload(httpx.AsyncByteStream):
         return not self._more
 
     @property
+    def came(self) -> int:
+        """Bytes that have come."""
+        return self._came
+
+    @property
     def content(self) -> bytes | Self:
         """The body as it goes out: all of it, or what it is to be read from."""
         return self if self._more else self._first

@@ -226,8 +226,8 @@ class AuthSettings(Section):
     @property
     def has_limits(self) -> bool:
         """Whether anything is counted."""
-        nothing = KeyLimits()
-        return self.limits != nothing or any(key.limits not in (None, nothing) for key in self.keys)
+        limits = [holder.limits for holder in self.holders()] or [self.limits]
+        return any(limit != KeyLimits() for limit in limits)
 
 
 def _account(digest: bytes) -> str:

@@ -45,9 +45,10 @@ class _At(Enum):
 
 
 class ModelInJson:
-    """Follows a JSON object. See `ModelField`."""
+    """Follows a JSON object. See `ModelField`. *alone*: ``models``, which name others in its place, are refused."""
 
-    def __init__(self) -> None:
+    def __init__(self, *, alone: bool = False) -> None:
+        self._alone = alone
         self.model = ""
         self.span: tuple[int, int] | None = None
         self._at = _At.START
@@ -190,7 +191,14 @@ class ModelInJson:
                 self.model, self.span = _text(kept), (self._start, end)
             return
         self._at = _At.COLON
-        self._is_model = kept is not None and _text(kept) == "model"
+        key = None if kept is None else _text(kept)
+        if key == "models" and self._alone:
+            raise ProxyError(
+                "model_not_allowed",
+                "The key that was shown may use some models only, and so name no others in 'models' here.",
+                param="models",
+            )
+        self._is_model = key == "model"
         if self._is_model and self._seen:
             raise said_twice()
         self._seen = self._seen or self._is_model

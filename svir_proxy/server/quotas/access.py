@@ -100,10 +100,14 @@ class Access:
         if auth.has_limits:
             known = None if before is None else before.place
             place = (known and known.shared_with(auth)) or CountingPlace(auth)
-        access = cls(auth, place)
-        return (
-            access if any(policy.counts or policy.models is not None for policy in access.policies.values()) else None
-        )
+        elif all(holder.models is None for holder in auth.holders()):
+            return None
+        return cls(auth, place)
+
+    def is_bound(self, key: str | None) -> bool:
+        """Whether the holder of *key* may use some models only."""
+        policy = self.policies.get(key)
+        return policy is not None and policy.models is not None
 
     def check(self, record: RequestRecord, model: str, others: Any = None) -> None:
         """Let a request name *model*, or raise ProxyError, kind ``model_not_allowed``.

@@ -133,7 +133,7 @@ class StoreCounters:
     async def _begin(self) -> None:
         """Look whether the store is there, before the first request has to."""
         try:
-            await self._ask(self._client.ping)
+            await self._ask(self._probe)
         except StoreDown:
             return
 
@@ -194,12 +194,16 @@ class StoreCounters:
         )
         self._watching = asyncio.get_running_loop().create_task(self._watch())
 
+    async def _probe(self) -> None:
+        """Write something: a store can answer, and take nothing (full, a replica, without the right)."""
+        await self._client.set(self._key("probe"), 1, ex=60)
+
     async def _watch(self) -> None:
-        """Ask the store whether it is back, until it is."""
+        """Look whether the store is back, until it is."""
         while True:
             try:
                 async with asyncio.timeout(self._seconds):
-                    await self._client.ping()
+                    await self._probe()
             except (TimeoutError, RedisError, OSError):
                 await asyncio.sleep(_PING)
             else:

@@ -84,6 +84,28 @@ def test_what_is_refused(body: bytes, words: str) -> None:
         assert words in said(caught.value), cuts
 
 
+@pytest.mark.parametrize(
+    ("body", "refused"),
+    [
+        (b'{"model":"m","models":["n"]}', True),
+        (b'{"\\u006dodel\\u0073":[],"model":"m"}', True),
+        (b'{"model":"m","x":{"models":["n"]}}', False),
+        (b'{"model":"models","x":"models"}', False),
+    ],
+)
+def test_other_models_beside_it_are_refused_where_that_is_wanted(body: bytes, *, refused: bool) -> None:
+    for cuts in all_cuts(body):
+        read(ModelInJson(), body, *cuts)
+        if not refused:
+            read(ModelInJson(alone=True), body, *cuts)
+            continue
+        with pytest.raises(ProxyError) as caught:
+            read(ModelInJson(alone=True), body, *cuts)
+        assert said(caught.value).startswith(
+            "model_not_allowed models: The key that was shown may use some models only"
+        )
+
+
 @pytest.mark.parametrize("value", [b"[]", b"{},", b"[[]],"])
 def test_there_are_not_millions_of_values(value: bytes) -> None:
     body = b'{"model":"m","input":[' + value * 3_000_001

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 import pytest
 
-from tests.request.support import GONE, Outcome, ask, function, outcome
+from svir_proxy.request import rewrite_request
+from tests.request.support import GONE, Outcome, ask, client, function, outcome, profile
 
 FACTS = ("kept", "unknown", "ignored", "rejected")
 SENT = Outcome({}, [])
@@ -68,6 +70,15 @@ def test_logprobs(path: str, tools: dict[str, Any], fact: str) -> None:
 
 def test_no_logprobs_are_asked_for() -> None:
     assert outcome(ask(logprobs=False), {"stream": "always", "stream_logprobs": "rejected"}) == ALWAYS
+
+
+@pytest.mark.parametrize("fact", FACTS)
+def test_where_tokens_are_counted_it_is_asked_for_where_it_is_not_known_to_be_lost(fact: str) -> None:
+    request = replace(client(ask(stream=True)), is_counted=True)
+    result = rewrite_request(request, profile({"optional_fields.stream_options": fact}), "m")
+    asked = {"include_usage": True} if fact in ("kept", "unknown") else None
+    assert result.body.get("stream_options") == asked
+    assert result.notes == (("add=stream_options",) if asked else ())
 
 
 @pytest.mark.parametrize("fact", FACTS)

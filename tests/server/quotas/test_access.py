@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import asyncio
+import gzip
 import json
 import subprocess
 import sys
@@ -14,11 +16,31 @@ from typing import Any, Final
 import httpx
 import pytest
 
+from svir_proxy.server.app import create_app
 from svir_proxy.server.quotas import access
 from svir_proxy.server.quotas.access import Access
 from svir_proxy.settings import AuthSettings
-from tests.server.support import ANSWER, CHAT, COMPLETION, STREAM, listing, serving, settings
+from tests.server.support import (
+    ANSWER,
+    CHAT,
+    COMPLETION,
+    DONE,
+    FINISH,
+    LAST_PIECE,
+    STREAM,
+    STREAM_HEAD,
+    Proxied,
+    listing,
+    living,
+    piece,
+    proxied,
+    serving,
+    settings,
+    text,
+    whole,
+)
 from tests.server.test_app import said
+from tests.server.transport.raw_server import soon
 
 pytestmark = pytest.mark.usefixtures("leaves_nothing")
 
@@ -269,6 +291,10 @@ async def test_other_models_that_a_request_names_are_looked_at_too() -> None:
         for models in (["mini", "large"], [None]):
             assert said(await client.ask(model="mini", models=models))[1] == "model_not_allowed"
         assert (await client.ask("bo", model="mini", models=["large"])).status_code == 200
+        # what passes through is not read, so there none are taken
+        assert said(await client.ask(path="embeddings", model="mini", models=["mini"]))[1] == "model_not_allowed"
+        assert (await client.ask(path="embeddings", model="mini")).status_code == 200
+        assert (await client.ask("bo", path="embeddings", model="mini", models=["large"])).status_code == 200
 
 
 # ----------------------------------------------------------------- what counts
@@ -359,10 +385,157 @@ async def test_only_what_is_answered_for_models_is_counted() -> None:
         assert (await client.ask()).status_code == 200
 
 
+# ----------------------------------------------------------------- over real connections
+
+
+LIMITED: Final = {"limits": {"tokens_per_day": 100_000, "concurrent_requests": 1}}
+
+
+async def remaining(proxy: Proxied, body: Any = CHAT, path: str = "/v1/chat/completions") -> int:
+    """The tokens that are left, as the next request is told, whose answer counts none."""
+    async with proxy.client() as client:
+        await client.ask(body, path)
+        await (await proxy.server.accept()).answer(whole({"error": {"message": "no"}}, 500))
+        await client.status()
+        await client.body()
+        return int(client.headers["x-ratelimit-remaining-tokens"])
+
+
+def quarter(body: Any) -> int:
+    """A token for every four bytes of the request."""
+    return -(-len(json.dumps(body)) // 4)
+
+
+CALL: Final = {"tools": [{"type": "function", "function": {"name": "f"}}], "tool_choice": "required"}
+
+
+@pytest.mark.parametrize(
+    ("body", "sent", "made"),
+    [
+        pytest.param(STREAM, [], 0, id="before anything came"),
+        pytest.param(STREAM, [text("a"), text("b")], 2, id="in the middle of a stream"),
+        pytest.param(STREAM, [text("a" * 400)], 100, id="in the middle of a stream of large pieces"),
+        pytest.param(CHAT, [text("a"), text("b")], 2, id="while a stream is gathered"),
+        pytest.param(STREAM | CALL, [text("a"), text("b"), text("c")], 3, id="while an answer is held"),
+    ],
+)
+async def test_who_leaves_early_has_used_what_came(body: dict[str, Any], sent: list[bytes], made: int) -> None:
+    facts = {"overrides": {"request": {"stream": "always", "tool_choice": {"required": "ignored"}}}}
+    async with proxied(facts, auth=LIMITED) as proxy:
+        async with proxy.client() as client:
+            await client.ask(body)
+            peer = await proxy.server.accept()
+            await peer.request()
+            await peer.send(STREAM_HEAD + b"".join(map(piece, sent)))
+            if body is STREAM and sent:
+                assert await client.status() == 200
+                await client.piece()
+            else:
+                for _ in range(200):  # nobody tells when the proxy has read what it keeps to itself
+                    await asyncio.sleep(0)
+            client.leave()
+            await peer.gone()
+        assert await remaining(proxy) == 100_000 - quarter(body) - made
+
+
+@pytest.mark.parametrize(
+    ("sent", "tokens"),
+    [
+        pytest.param([b"data: {}\n\n", b"data: {}\n\n"], quarter(STREAM) + 2, id="events"),
+        pytest.param(
+            [gzip.compress(b'data: {"usage": {"prompt_tokens": 5, "completion_tokens": 6}}\n\n')], 11, id="gzip"
+        ),
+    ],
+)
+async def test_who_leaves_an_answer_that_passes(sent: list[bytes], tokens: int) -> None:
+    head = STREAM_HEAD.replace(b"\r\n\r\n", b"\r\ncontent-encoding: gzip\r\n\r\n") if tokens == 11 else STREAM_HEAD
+    async with proxied(auth=LIMITED) as proxy:
+        async with proxy.client() as client:
+            await client.ask(STREAM, "/v1/completions")
+            peer = await proxy.server.accept()
+            await peer.request()
+            await peer.send(head + b"".join(map(piece, sent)))
+            assert await client.status() == 200
+            got = 0
+            while got < len(sent):
+                got += (await client.piece()).count(b"data:")
+            client.leave()
+            await peer.gone()
+        assert await remaining(proxy) == 100_000 - tokens
+
+
+async def test_a_request_of_unknown_length_counts_what_came_of_it() -> None:
+    async with proxied(auth=LIMITED) as proxy:
+        async with proxy.client() as client:
+            data = json.dumps(CHAT | {"input": "x" * 3900}).encode()
+            client.write(
+                b"POST /v1/embeddings HTTP/1.1\r\nhost: localhost\r\ncontent-type: application/json\r\n"
+                b"transfer-encoding: chunked\r\n\r\n" + piece(data) + LAST_PIECE
+            )
+            await (await proxy.server.accept()).answer(whole({"data": []}, 200, "connection: close"))
+            assert await client.status() == 200
+        assert await remaining(proxy) == 100_000 - -(-len(data) // 4)
+
+
+async def test_what_waits_in_a_line_runs_too() -> None:
+    async with (
+        proxied({"max_requests": 1}, auth={"limits": {"concurrent_requests": 2}}) as proxy,
+        proxy.client() as first,
+        proxy.client() as second,
+        proxy.client() as third,
+    ):
+        await first.ask(STREAM)
+        peer = await proxy.server.accept()
+        await peer.request()
+        waiting = asyncio.create_task(second.answer(CHAT))
+        for _ in range(200):  # until it is in the line
+            await asyncio.sleep(0)
+        status, body = await third.answer(CHAT)
+        assert (status, body["error"]["message"].partition(".")[0]) == (
+            429,
+            "This proxy has 2 requests running, and may have 2 at a time (concurrent_requests)",
+        )
+        await peer.send(STREAM_HEAD + piece(text("a") + FINISH + DONE) + LAST_PIECE)
+        assert await first.status() == 200
+        await first.rest()
+        await peer.answer(whole(COMPLETION))
+        assert (await soon(waiting))[0] == 200
+
+
+# ----------------------------------------------------------------- another configuration
+
+
+async def test_counters_go_on_with_the_next_configuration_where_the_place_is_the_same() -> None:
+    def auth(**more: Any) -> dict[str, Any]:
+        return {"auth": {"keys": [{"name": "ana", "key": KEYS["ana"], **more}]}}
+
+    server = Server()
+    app = create_app(settings("http://server/v1", **auth(limits={"requests_per_day": 1})), httpx.MockTransport(server))
+    async with living(app), httpx.AsyncClient(transport=httpx.ASGITransport(app), base_url="http://localhost") as http:
+        client = Client(http)
+        assert [(await client.ask()).status_code for _ in range(2)] == [200, 429]
+        for more, statuses in (
+            ({"limits": {"requests_per_day": 2}}, [200, 429]),  # raised: what was used is used
+            ({"limits": {"requests_per_day": 2}, "models": ["mini"]}, [403]),
+            ({}, [200, 200]),
+            ({"limits": {"requests_per_day": 1}}, [200, 429]),  # nothing was counted in between
+        ):
+            app.reload(settings("http://server/v1", **auth(**more)))
+            assert [(await client.ask()).status_code for _ in statuses] == statuses
+
+
 # ----------------------------------------------------------------- what it costs where nothing is limited
 
 
-@pytest.mark.parametrize("auth", [{}, {"keys": ["sk-a"]}, {"keys": [{"key": "sk-a", "limits": {}}]}])
+@pytest.mark.parametrize(
+    "auth",
+    [
+        {},
+        {"keys": ["sk-a"]},
+        {"keys": [{"key": "sk-a", "limits": {}}]},
+        {"keys": [{"key": "sk-a", "limits": {}}], "limits": {"requests_per_day": 1}, "store": "redis://127.0.0.1:1"},
+    ],
+)
 def test_without_limits_there_is_nothing_to_ask(auth: dict[str, Any]) -> None:
     assert Access.of(AuthSettings.model_validate(auth), None) is None
 

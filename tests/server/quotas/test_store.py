@@ -105,7 +105,7 @@ async def test_all_that_is_kept_ends_by_itself(server: Store) -> None:
         await settled(counters, what, 5)
         await soon(counters.admit(what, NOON))
         client = counters._client
-        keys = await soon(client.keys())
+        keys = [key for key in await soon(client.keys()) if key != b"svir:probe"]
         assert sorted(key.decode().partition("/")[0] for key in keys) == ["svir:{key:a}"] * 3
         assert all([await soon(client.ttl(key)) > 0 for key in keys])
 
