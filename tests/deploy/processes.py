@@ -6,17 +6,16 @@ import asyncio
 import contextlib
 import os
 import re
-import shutil
 import signal
+import socket
 import sys
 from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
-import pytest
-
 from tests.cli.processes import Serving
 from tests.server.transport.raw_server import soon
+from tests.support.store import INSTALLED, PROGRAMS, program
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Mapping, Sequence
@@ -28,6 +27,12 @@ DOCKERFILE: Final = (ROOT / "Dockerfile").read_text("utf-8").replace("\\\n", "")
 def image_environment() -> dict[str, str]:
     """The settings of the proxy that its image has."""
     return dict(re.findall(r"(SVIR_\w+)=(\S+)", DOCKERFILE))
+
+
+def free_port() -> int:
+    """A port of the loopback address that nobody has, yet."""
+    with socket.create_server(("127.0.0.1", 0)) as listener:
+        return int(listener.getsockname()[1])
 
 
 @asynccontextmanager
@@ -55,12 +60,9 @@ async def container(arguments: Sequence[str], environment: Mapping[str, str]) ->
 @asynccontextmanager
 async def store(arguments: Sequence[str], folder: Path, port: int) -> AsyncIterator[None]:
     """A Valkey or Redis server, started as a manifest starts it, but in *folder* and on *port*."""
-    program = shutil.which("valkey-server") or shutil.which("redis-server")
-    if program is None:
-        pytest.skip("there is no valkey-server and no redis-server: apt-get install redis-server")
     given = [str(folder) if argument == "/data" else argument for argument in arguments]
     process = await asyncio.create_subprocess_exec(
-        *(program, *given, "--port", str(port), "--bind", "127.0.0.1"),
+        *(program((INSTALLED or PROGRAMS)[0]), *given, "--port", str(port), "--bind", "127.0.0.1"),
         stdout=asyncio.subprocess.PIPE,
         stderr=asyncio.subprocess.STDOUT,
     )

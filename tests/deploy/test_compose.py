@@ -5,16 +5,21 @@ from __future__ import annotations
 import json
 import re
 import shutil
+import signal
 import subprocess
 from pathlib import Path
 from typing import Any, Final
 
+import httpx
 import pytest
 import yaml
 
 from svir_proxy.settings import load_settings
-from tests.deploy.processes import ROOT, image_environment
+from tests.cli.test_prometheus import prometheus
+from tests.deploy.processes import ROOT, container, free_port, image_environment, store
 from tests.docs.pages import page
+from tests.server.support import CHAT, COMPLETION
+from tests.support.upstream import ScriptedUpstream, json_answer
 
 FILES: Final = ("docker-compose.yml", "deploy/compose.gateway.yml")
 GATEWAY: Final = ROOT / "deploy/compose.gateway.yml"
@@ -86,16 +91,23 @@ def test_what_is_named_is_there() -> None:
         assert f"for name in {' '.join(COMPOSED['secrets'])}; do" in text
 
 
+def _mounted(folder: Path) -> Path:
+    """The gateway's configuration with its secrets in *folder*."""
+    text = (ROOT / "deploy/gateway.yaml").read_text("utf-8")
+    secrets = SERVICES["svir-proxy"]["secrets"]
+    assert set(re.findall(r"/run/secrets/([\w-]+)", text)) == set(secrets)
+    for name in secrets:
+        (folder / name).write_text(f"sk-{name}\n")
+    path = folder / "svir.yaml"
+    path.write_text(text.replace("/run/secrets", str(folder)))
+    return path
+
+
 def test_the_configuration_is_right(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     for name, value in image_environment().items():
         monkeypatch.setenv(name, value)
-    text = (ROOT / "deploy/gateway.yaml").read_text("utf-8")
-    proxy = SERVICES["svir-proxy"]
-    assert set(re.findall(r"/run/secrets/([\w-]+)", text)) == set(proxy["secrets"])
-    for name in proxy["secrets"]:
-        (tmp_path / name).write_text("sk-one\n")
-    config = tmp_path / "svir.yaml"
-    config.write_text(text.replace("/run/secrets", str(tmp_path)))
+    config, proxy = _mounted(tmp_path), SERVICES["svir-proxy"]
+    text = config.read_text()
     settings = load_settings(config)
     assert int(proxy["stop_grace_period"].removesuffix("s")) >= settings.server.drain_seconds + 8
     assert f"valkey://{next(name for name in SERVICES if 'valkey' in name)}:6379/0" in text
@@ -120,3 +132,58 @@ def test_grafana_finds_its_dashboard_and_prometheus() -> None:
     (provider,) = yaml.safe_load((provisioning / "dashboards/svir-proxy.yml").read_text("utf-8"))["providers"]
     mounts = dict(reversed(mount.split(":")[:2]) for mount in SERVICES["grafana"]["volumes"])
     assert mounts[provider["options"]["path"]] == "./grafana/dashboards"
+
+
+async def test_it_runs_as_the_composition_says(tmp_path: Path) -> None:
+    """Store, proxy with two workers, and Prometheus with its alerts; on loopback, with a server of the test behind it."""
+    port, metrics = free_port(), free_port()
+    async with (
+        store(SERVICES["valkey"]["command"], tmp_path, port),
+        ScriptedUpstream({"m": json_answer(COMPLETION)}) as upstream,
+    ):
+        config = _mounted(tmp_path)
+        text = config.read_text()
+        for pattern, value in {
+            r"base_url: \S+": f"base_url: {upstream.base_url}",
+            r"valkey://valkey:6379": f"valkey://127.0.0.1:{port}",
+            r"tokens_per_day": "requests_per_day",
+            r"requests_per_minute: 60": "requests_per_minute: 3",
+        }.items():
+            text, count = re.subn(pattern, value, text)
+            assert count == 1, pattern
+        config.write_text(text)
+        environment = image_environment() | {
+            "SVIR_CONFIG": str(config),
+            "SVIR_SERVER__HOST": "127.0.0.1",
+            "SVIR_SERVER__PORT": "0",
+            "SVIR_METRICS__HOST": "127.0.0.1",
+            "SVIR_METRICS__PORT": str(metrics),
+        }
+        async with container(["serve"], environment) as serving:
+            await serving.start(2)
+            async with httpx.AsyncClient(base_url=serving.base_url, trust_env=False, timeout=20) as client:
+                for key, statuses in {"a": [200] * 5, "b": [200, 200, 200, 429, 429]}.items():
+                    headers = {"authorization": f"Bearer sk-team-{key}", "connection": "close"}
+                    asked = [
+                        await client.post("/v1/chat/completions", json={**CHAT, "model": "m"}, headers=headers)
+                        for _ in statuses
+                    ]
+                    assert [answer.status_code for answer in asked] == statuses, "both workers count together"
+            async with prometheus(
+                tmp_path, {"svir-proxy": (f"127.0.0.1:{metrics}", {})}, [ROOT / "deploy/prometheus/alerts.yml"]
+            ) as server:
+                await server.until("sum by (job) (svir_workers)", {"svir-proxy": 2})
+                await server.until('sum by (job) (svir_requests_total{status="429"})', {"svir-proxy": 2})
+                await server.until("svir_limit_store_up", {"svir-proxy": 1})
+            serving.signal(signal.SIGTERM)
+            assert (await serving.ended())[0] == 0
+
+
+def test_prometheus_takes_its_options(tmp_path: Path) -> None:
+    program = shutil.which("prometheus")
+    if program is None:
+        pytest.skip("there is no prometheus: apt-get install prometheus")
+    # What it says of an option that it does not know comes before anything else, and so does what it says of --help.
+    given = [re.sub(r"=/\S+", f"={tmp_path}", option) for option in SERVICES["prometheus"]["command"]]
+    done = subprocess.run([program, *given, "--help"], capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr

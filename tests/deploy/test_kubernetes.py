@@ -6,7 +6,6 @@ import asyncio
 import re
 import shutil
 import signal
-import socket
 import subprocess
 import sys
 from contextlib import nullcontext
@@ -21,7 +20,7 @@ from kubernetes_validate.utils import all_versions
 
 from svir_proxy.conform.upstream import ScriptedUpstream, json_answer
 from svir_proxy.settings import Settings, load_settings
-from tests.deploy.processes import ROOT, container, image_environment, store
+from tests.deploy.processes import ROOT, container, free_port, image_environment, store
 from tests.docs.pages import page
 from tests.server.support import CHAT, COMPLETION
 from tests.server.transport.raw_server import soon
@@ -265,11 +264,6 @@ def test_the_sidecar_is_reached_by_its_own_pod_alone(tmp_path: Path, monkeypatch
 # ----------------------------------------------------------------- its commands
 
 
-def _free_port() -> int:
-    with socket.create_server(("127.0.0.1", 0)) as listener:
-        return int(listener.getsockname()[1])
-
-
 def _ask(base_url: str, key: str, model: str) -> int:
     body = {**CHAT, "model": model}
     headers = {"authorization": f"Bearer {key}"}
@@ -281,7 +275,7 @@ def _ask(base_url: str, key: str, model: str) -> int:
 async def test_the_gateway_runs_as_its_pod_says(tmp_path: Path) -> None:
     """Its store, its probes, its keys, and its end; on loopback, and with a server of the test behind it."""
     (valkey,) = _one("gateway", "StatefulSet")["spec"]["template"]["spec"]["containers"]
-    proxy, port = _proxy("gateway"), _free_port()
+    proxy, port = _proxy("gateway"), free_port()
     answer = json_answer(COMPLETION)
     async with (
         store(valkey["args"], tmp_path, port),

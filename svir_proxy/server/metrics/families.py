@@ -138,6 +138,14 @@ BACKEND_UP: Final = Family(
     " workers the worst. It is asked for every routing.health_seconds, else when a request needs it.",
     merge="min",
 )
+STORE_UP: Final = Family(
+    "svir_limit_store_up",
+    "gauge",
+    (),
+    "1: the store that limits are counted in (auth.store) answers; 0: it does not, and auth.store_down decides. Of"
+    " several workers the worst.",
+    merge="min",
+)
 LOG_LINES_DROPPED: Final = Family(
     "svir_log_lines_dropped", "counter", (), "Lines of the log that were left out since stderr took none."
 )
@@ -147,6 +155,6 @@ BUILD: Final = Family("svir_build", "info", ("version", "python"), "The version 
 FAMILIES: Final = (
     *(REQUESTS, ERRORS, REQUEST_SECONDS, FIRST_TOKEN, RATE, INPUT, CACHED, OUTPUT, REASONING),
     *(REWRITES, RETRIES, FAILOVERS, OPEN_REQUESTS, OPEN_STREAMS, PLACES, PLACES_TAKEN, WAITING),
-    *(BREAKER, BACKEND_UP, LOG_LINES_DROPPED, WORKERS, BUILD),
+    *(BREAKER, BACKEND_UP, STORE_UP, LOG_LINES_DROPPED, WORKERS, BUILD),
 )
 BY_NAME: Final = {family.name: family for family in FAMILIES}

@@ -10,6 +10,7 @@ from svir_proxy.server.catalog import Catalog
 from svir_proxy.server.metrics import families
 from svir_proxy.server.metrics.labels import OTHER, endpoint_of, printable
 from svir_proxy.server.metrics.values import Values, add
+from svir_proxy.server.quotas.access import Access
 from svir_proxy.server.request_record import RequestRecord
 
 _STATES: tuple[State, ...] = ("closed", "half_open", "open")
@@ -25,6 +26,10 @@ class Watched(Protocol):
     @property
     def breakers(self) -> Breakers:
         """What their last requests say about them."""
+
+    @property
+    def access(self) -> Access | None:
+        """What the holders of keys may do, and where it is counted; None: all alike."""
 
     @property
     def live(self) -> Collection[RequestRecord]:
@@ -65,6 +70,8 @@ def read_gauges(generations: Sequence[Watched], now: float) -> Values:
             add(values, families.PLACES, (upstream.name,), upstream.places.requests)
     for backend, answers in newest.catalog.answering().items():
         add(values, families.BACKEND_UP, (backend,), int(answers))
+    if newest.access is not None and (place := newest.access.place) is not None and place.counters.is_shared:
+        add(values, families.STORE_UP, (), int(not place.counters.is_down))
     for (backend, model), is_in in newest.breakers.states(now).items():
         told = printable(model[:200]) if newest.catalog.has_id(backend, model) else OTHER
         for state in _STATES:

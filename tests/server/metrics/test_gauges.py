@@ -5,9 +5,11 @@ from __future__ import annotations
 import asyncio
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
+from types import SimpleNamespace
 from typing import TYPE_CHECKING, Any
 
 import httpx
+import pytest
 
 from svir_proxy.server.breaker import Breakers
 from svir_proxy.server.catalog import Catalog
@@ -30,6 +32,7 @@ class Generation:
     catalog: Catalog
     breakers: Breakers = field(default_factory=lambda: Breakers(1, 30.0))
     live: set[RequestRecord] = field(default_factory=set)
+    access: Any = None
 
 
 @asynccontextmanager
@@ -113,3 +116,15 @@ async def test_breakers_are_told_by_the_names_that_servers_have() -> None:
         for state in ("closed", "half_open", "open")
     }
     assert later["b0", "own-id", "half_open"] == 1
+
+
+@pytest.mark.parametrize(
+    ("is_shared", "is_down", "told"), [(True, False, {(): 1}), (True, True, {(): 0}), (False, False, {})]
+)
+async def test_the_store_of_limits_is_up_or_not(is_shared: bool, is_down: bool, told: dict[Any, int]) -> None:
+    async with generation(settings(*TWO)) as one:
+        assert at(read_gauges([one], 0.0), families.STORE_UP) == {}
+        one.access = SimpleNamespace(place=None)
+        assert at(read_gauges([one], 0.0), families.STORE_UP) == {}
+        one.access.place = SimpleNamespace(counters=SimpleNamespace(is_shared=is_shared, is_down=is_down))
+        assert at(read_gauges([one], 0.0), families.STORE_UP) == told

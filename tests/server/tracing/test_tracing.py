@@ -322,6 +322,23 @@ async def test_a_trace_that_is_not_sampled_goes_on_and_is_not_told(
     assert TRACE not in {span.trace_id for span in spans}
 
 
+async def test_what_disables_opentelemetry_disables_no_trace_of_others(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("OTEL_SDK_DISABLED", "true")
+    with SpanCollector() as collector:
+        async with (
+            ScriptedUpstream({"m": _plain()}) as upstream,
+            _traced(tmp_path, collector, upstream.base_url) as client,
+        ):
+            for context in (CONTEXT, {}):
+                assert (await client.answer({**CHAT, "model": "alias"}, **context))[0] == 200
+    assert collector.spans == []
+    first, second = upstream.script["m"].received
+    assert {name: first.headers.get(name) for name in CONTEXT} == CONTEXT
+    assert "traceparent" not in second.headers
+
+
 async def test_variables_say_the_rest(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("OTEL_SERVICE_NAME", "gateway")
     monkeypatch.setenv("OTEL_RESOURCE_ATTRIBUTES", "deployment.environment.name=test")
