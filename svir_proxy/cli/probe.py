@@ -62,9 +62,10 @@ def run(args: argparse.Namespace) -> int:
         root = normalize_base_url(args.url)
     except ValueError as exc:
         return _usage(f"URL {exc}")
-    key = os.environ.get(args.api_key_env) if args.api_key_env else None
-    if args.api_key_env and not key:
-        return _usage(f"--api-key-env {args.api_key_env}: there is no such variable, or it is empty")
+    key = os.environ.get(args.api_key_env, "").strip() if args.api_key_env else None
+    if key is not None and not (key and key.isascii() and key.isprintable()):
+        what = "holds what no header can carry" if key else "is not set, or empty"
+        return _usage(f"--api-key-env {args.api_key_env}: the variable {what}")
     if args.write is not None and (problem := _unwritable(args.write, force=args.force)):
         return _usage(f"--write {args.write}: {problem}")
     try:
@@ -81,11 +82,11 @@ def run(args: argparse.Namespace) -> int:
     except NotInterviewed as exc:
         print(f"{root}: {exc}", file=sys.stderr)
         return FAILED
+    for line in [as_json(report)] if args.json else in_words(report):
+        print(line)
     if args.write is not None and (problem := _write(args.write, args.profile, base, report)):
         print(f"--write {args.write}: {problem}", file=sys.stderr)
         return FAILED
-    for line in [as_json(report)] if args.json else in_words(report):
-        print(line)
     return OK
 
 
@@ -103,6 +104,7 @@ async def _interview(  # noqa: PLR0917 - all that the command line said, as it w
 
     from svir_proxy.probe.answer import Reader  # noqa: PLC0415 - as in run
     from svir_proxy.probe.difference import differences  # noqa: PLC0415 - as in run
+    from svir_proxy.probe.finding import NotInterviewed  # noqa: PLC0415 - as in run
     from svir_proxy.probe.interview import Interview, Limits, Spent  # noqa: PLC0415 - as in run
     from svir_proxy.probe.questions import QUESTIONS  # noqa: PLC0415 - as in run
     from svir_proxy.probe.recognition import introduce, kind_of  # noqa: PLC0415 - as in run
@@ -121,9 +123,11 @@ async def _interview(  # noqa: PLR0917 - all that the command line said, as it w
         subject = known.subject
         _tell(f"asking {base.server} at {root} for {subject.model}")
 
-        def tell(number: int, question: Question, found: list[Finding]) -> None:
-            told = ", ".join(dict.fromkeys(str(each.value) for each in found if each.is_fact)) or "-"
-            _tell(f"[{number:>2}/{len(QUESTIONS)}] {question.title}: {told}")
+        def tell(number: int, question: Question, found: list[Finding] | None) -> None:
+            if found is None:
+                _tell(f"[{number:>2}/{len(QUESTIONS)}] {question.title}: ", end="")
+            else:
+                _tell(", ".join(dict.fromkeys(str(each.value) for each in found if each.is_fact)) or "asked")
 
         interview = Interview(
             wire,
@@ -136,7 +140,11 @@ async def _interview(  # noqa: PLR0917 - all that the command line said, as it w
             [*known.findings],
             spent,
         )
-        await interview.hold(QUESTIONS)
+        try:
+            await interview.hold(QUESTIONS)
+        except NotInterviewed:
+            _tell("no")  # the line of the question that was asked
+            raise
     found = interview.findings
     return (
         Report(
@@ -196,8 +204,8 @@ def _usage(problem: str) -> int:
     return BAD_CONFIGURATION
 
 
-def _tell(line: str) -> None:
-    print(line, file=sys.stderr, flush=True)
+def _tell(line: str, end: str = "\n") -> None:
+    print(line, end=end, file=sys.stderr, flush=True)
 
 
 def _positive(value: str) -> float:

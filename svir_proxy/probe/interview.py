@@ -74,7 +74,7 @@ class Interview:
         limits: What the interview may take.
         clock: Seconds.
         pause: Waits for seconds.
-        tell: Is told each question and what was found.
+        tell: Is told each question as it is asked, with None, and again with what was found.
         findings: What was found, in the order it was.
         spent: What it took.
         stopped: Why the interview ended early; ``""``: it did not.
@@ -86,7 +86,7 @@ class Interview:
     limits: Limits
     clock: Callable[[], float]
     pause: Callable[[float], Awaitable[None]]
-    tell: Callable[[int, Question, list[Finding]], None]
+    tell: Callable[[int, Question, list[Finding] | None], None]
     findings: list[Finding] = field(default_factory=list)
     spent: Spent = field(default_factory=Spent)
     stopped: str = ""
@@ -97,6 +97,7 @@ class Interview:
         self._began = self.clock()
         for number, question in enumerate(questions, 1):
             found: list[Finding] = []
+            self.tell(number, question, None)
             if self.stopped:
                 why = f"not asked: {self.stopped}"
             else:

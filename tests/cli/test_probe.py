@@ -17,6 +17,7 @@ from tests.probe.servers import Serve, model_list, model_server, serving
 from tests.probe.simulated import Simulated, json_answer
 
 KEY: Final = "a-very-secret-key"
+SHOW: Final = ("--api-key-env", "PROBE_TEST_KEY")
 LIAR: Final = {
     "model": "any",
     "tool_choice.named": "ignored",
@@ -24,6 +25,11 @@ LIAR: Final = {
     "images": "rejected",
     "optional_fields.store": "rejected",
 }
+
+
+@pytest.fixture(autouse=True)
+def _key(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("PROBE_TEST_KEY", f"{KEY}\n")  # as a file that was read leaves it
 
 
 def _probe(serve: Serve, capsys: pytest.CaptureFixture[str], *options: str, path: str = "/v1") -> tuple[int, str, str]:
@@ -46,7 +52,7 @@ def test_what_is_learned_is_told(capsys: pytest.CaptureFixture[str]) -> None:
 
 
 def test_what_is_written_is_checked_and_served(capsys: pytest.CaptureFixture[str]) -> None:
-    status, _, err = _probe(model_server(Simulated(LIAR), key=KEY), capsys, "--write", "mine.yaml", *_key())
+    status, _, err = _probe(model_server(Simulated(LIAR), key=KEY), capsys, "--write", "mine.yaml", *SHOW)
     assert status == 0
     assert "wrote mine.yaml" in err
     profile = load_profile("mine.yaml")
@@ -60,16 +66,9 @@ def test_what_is_written_is_checked_and_served(capsys: pytest.CaptureFixture[str
     assert "mine extends generic" in capsys.readouterr().out
 
 
-def _key() -> tuple[str, str]:
-    import os
-
-    os.environ["PROBE_TEST_KEY"] = KEY
-    return "--api-key-env", "PROBE_TEST_KEY"
-
-
 def test_a_key_is_shown_to_the_server_and_nobody_else(capsys: pytest.CaptureFixture[str]) -> None:
     serve = model_server(Simulated(), key=KEY)
-    status, out, err = _probe(serve, capsys, "--json", *_key())
+    status, out, err = _probe(serve, capsys, "--json", *SHOW)
     assert status == 0
     assert json.loads(out)["facts"]
     assert KEY not in out + err
@@ -153,7 +152,9 @@ def test_nobody_listens(capsys: pytest.CaptureFixture[str]) -> None:
     [
         (["ftp://x"], "does not start with http"),
         (["http://user:pass@x"], "carries a user name"),
-        (["http://x", "--api-key-env", "NOT_SET_ANYWHERE"], "there is no such variable"),
+        (["http://x", "--api-key-env", "NOT_SET_ANYWHERE"], "is not set, or empty"),
+        (["http://x", "--api-key-env", "BLANK_KEY"], "is not set, or empty"),
+        (["http://x", "--api-key-env", "ODD_KEY"], "holds what no header can carry"),
         (["http://x", "--write", "profile.txt"], "name a .yaml file"),
         (["http://x", "--write", "there.yaml"], "is there already"),
         (["http://x", "--write", "no/where.yaml"], "there is no folder no"),
@@ -164,13 +165,16 @@ def test_nobody_listens(capsys: pytest.CaptureFixture[str]) -> None:
     ],
 )
 def test_a_command_line_that_cannot_be_followed(
-    options: list[str], words: str, capsys: pytest.CaptureFixture[str]
+    options: list[str], words: str, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    monkeypatch.setenv("BLANK_KEY", " \n")
+    monkeypatch.setenv("ODD_KEY", "schl\u00fcssel")
     Path("there.yaml").write_text("name: mine")
     assert main(["probe", *options]) == 2
     told = capsys.readouterr().err
     assert words in told
     assert "pass@" not in told
+    assert "schl" not in told
 
 
 @pytest.mark.parametrize("value", ["0", "-1", "x", "inf", "nan"])

@@ -51,8 +51,9 @@ def hold(
     async def pause(seconds: float) -> None:
         held.pauses.append(seconds)
 
-    def tell(number: int, question: Question, found: list[Finding]) -> None:
-        held.told.append((number, question.title))
+    def tell(number: int, question: Question, found: list[Finding] | None) -> None:
+        if found is not None:
+            held.told.append((number, question.title))
 
     known = Subject(**{"model": "m", "base": GENERIC, **subject})
     held = Held(Interview(wire, known, Reader(known.base, secrets), limits, clock, pause, tell))

@@ -230,8 +230,14 @@ def effort(subject: Subject) -> Dialogue:
         f"{off}: {_thought(without)}; {on}: {_thought(with_)}; without it: {'' if subject.thinks else 'no '}reasoning"
     )
     if bool(without.reasoning) != bool(with_.reasoning):
-        yield Finding(_EFFORT, "kept", told)
-    elif subject.thinks and with_.reasoning and subject.counts:
+        again = yield subject.ask(HELLO, reasoning_effort=off)
+        repeated = yield subject.ask(HELLO, reasoning_effort=on)
+        if [bool(r.reasoning) for r in (again, repeated)] == [bool(r.reasoning) for r in (without, with_)]:
+            yield Finding(_EFFORT, "kept", f"twice, {told}")
+        else:
+            yield unknown(_EFFORT, f"taken; {told}; and otherwise when asked again")
+    elif off == "none" and subject.thinks and without.reasoning and subject.counts:
+        # Less effort need not show; none at all does.
         yield Finding(_EFFORT, "ignored", f"{told}, and the prompt is the same")
     else:
         yield unknown(_EFFORT, f"taken; {told}")

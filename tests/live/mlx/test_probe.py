@@ -25,6 +25,11 @@ EXCEPTIONS: Final[dict[str, dict[str, tuple[Any, Any, str]]]] = {
             "ignored",
             "the model of the tests sees no images, and the server drops them silently",
         ),
+        "request.optional_fields.reasoning_effort": (
+            "kept",
+            "ignored",
+            "the server hands it to the template, and that of the tests does not read it",
+        ),
         "request.empty_tools": ("rejected", "ignored", "inherited: no server needs an empty list, so it is left out"),
     },
 }

@@ -52,6 +52,13 @@ def test_what_effort_changes(*, thinks: bool, fact: str, found: str) -> None:
     assert held["optional_fields.reasoning_effort"].value == found
 
 
+def test_less_effort_need_not_show() -> None:
+    held = _asked(
+        Simulated({"reasoning_efforts": {"none": "low"}, "optional_fields.reasoning_effort": "ignored"}, thinks=True)
+    )
+    assert held["optional_fields.reasoning_effort"].value == "unknown"
+
+
 class Varied(Simulated):
     """Its model never says the same twice, unless it keeps the seed."""
 
