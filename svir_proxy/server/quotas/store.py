@@ -34,7 +34,9 @@ T = TypeVar("T")
 _LOGGER: Final = logging.getLogger("svir_proxy")
 _PREFIX: Final = "svir"
 _CONNECTIONS: Final = 16
-"""Connections at most; each is held for one round trip."""
+"""Connections at most; each is held for one round trip. More requests wait in line for them."""
+_LATE: Final = 0.1
+"""Seconds by which a timer of a loop that turns is not late."""
 _LEASE: Final = 60.0
 """Seconds after which a request of a process that is no more does not count as running."""
 _RENEW: Final = 20.0
@@ -62,8 +64,7 @@ class StoreCounters:
         self._seconds = seconds
         pool: Any = BlockingConnectionPool.from_url(
             url,
-            max_connections=_CONNECTIONS,
-            timeout=seconds,
+            max_connections=_CONNECTIONS + 1,  # one to look whether it is back
             # Once more over a new connection: a store that was started anew has closed those that wait.
             retry=Retry(NoBackoff(), 1, (RedisConnectionError,)),
             socket_connect_timeout=seconds,
@@ -77,6 +78,7 @@ class StoreCounters:
             self._client.register_script(files(__package__).joinpath(f"{name}.lua").read_text("utf-8"))
             for name in ("admit", "settle", "renew")
         )
+        self._line = asyncio.Semaphore(_CONNECTIONS)
         self._background = Background()
         self._leases: dict[str, set[str]] = {}
         """Those that this process holds, by account."""
@@ -170,16 +172,31 @@ class StoreCounters:
 
     async def _ask(self, question: Callable[[], Awaitable[T]]) -> T:
         """What the store answers; raises StoreDown."""
-        if self.is_down:
+        async with self._line:
+            # Who waited here has not waited for the store: the time begins now, and a store that was lost meanwhile is.
+            if self.is_down:
+                raise StoreDown
+            try:
+                return await self._in_time(question)
+            except TimeoutError:
+                self._lose(f"no answer within {self._seconds:g} s (auth.store_seconds)")
+            except (RedisError, OSError) as exc:
+                self._lose(str(exc) or type(exc).__name__)
             raise StoreDown
+
+    async def _in_time(self, question: Callable[[], Awaitable[T]]) -> T:
+        """What the store answers; raises TimeoutError where it is the store that is late."""
+        time = asyncio.get_running_loop().time
+        until = time() + self._seconds
         try:
-            async with asyncio.timeout(self._seconds):
+            async with asyncio.timeout_at(until):
                 return await question()
         except TimeoutError:
-            self._lose(f"no answer within {self._seconds:g} s (auth.store_seconds)")
-        except (RedisError, OSError) as exc:
-            self._lose(str(exc) or type(exc).__name__)
-        raise StoreDown
+            if time() - until < _LATE:
+                raise
+        # This process stood still: the answer may have been there, and who looks for it late finds the end of its time.
+        async with asyncio.timeout(self._seconds):
+            return await question()
 
     def _lose(self, reason: str) -> None:
         if self.is_down:
@@ -202,8 +219,7 @@ class StoreCounters:
         """Look whether the store is back, until it is."""
         while True:
             try:
-                async with asyncio.timeout(self._seconds):
-                    await self._probe()
+                await self._in_time(self._probe)
             except (TimeoutError, RedisError, OSError):
                 await asyncio.sleep(_PING)
             else:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import logging
 import random
+import time
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 
@@ -12,9 +13,10 @@ import pytest
 
 from svir_proxy.server.quotas import store as module
 from svir_proxy.server.quotas.bounds import Bound, Counted
-from svir_proxy.server.quotas.counters import Counters, Demand, StoreDown
+from svir_proxy.server.quotas.counters import Demand, StoreDown
 from svir_proxy.server.quotas.memory import MemoryCounters
 from svir_proxy.server.quotas.store import StoreCounters
+from tests.server.conftest import Clock
 from tests.server.transport.raw_server import HANG, soon
 from tests.support.store import INSTALLED, PROGRAMS, Store, running_store
 
@@ -45,9 +47,9 @@ def demand(lease: str, *bounds: Bound, at_once: int | None = None, account: str 
     return Demand(account, bounds, at_once, lease)
 
 
-async def settled(counters: Counters, what: Demand, tokens: int = 0) -> None:
+async def settled(counters: StoreCounters, what: Demand, tokens: int = 0) -> None:
     counters.settle(what, tokens, NOON)
-    await soon(counters._background.finish())  # type: ignore[attr-defined]
+    await soon(counters._background.finish())
 
 
 # ----------------------------------------------------------------- what is counted
@@ -67,7 +69,7 @@ async def test_it_decides_as_memory_does(server: Store, seed: int) -> None:
                 over, tokens = running.pop(chance.randrange(len(running))), chance.choice((0, 1, 15, 70))
                 for place in (memory, counters):
                     place.settle(over, tokens, now)
-                    await soon(place._background.finish())
+                await soon(counters._background.finish())
                 continue
             asked = demand(f"l{number}", *bounds, at_once=2, account=chance.choice(("key:a", "key:b")))
             said = await soon(counters.admit(asked, now))
@@ -203,6 +205,61 @@ async def test_one_that_stands_still_is_waited_for_once(server: Store, monkeypat
         monkeypatch.undo()
         server.go_on()
         await found(counters)
+
+
+async def test_a_crowd_waits_in_line_and_does_not_take_that_for_a_slow_store(
+    server: Store, monkeypatch: pytest.MonkeyPatch, clock: Clock
+) -> None:
+    monkeypatch.setattr(module, "_CONNECTIONS", 1)
+    async with counting(server.url, 1.0) as counters:
+        await soon(counters._background.finish())
+
+        async def ask() -> str:
+            clock.advance(0.4)
+            await asyncio.sleep(0)
+            return "told"
+
+        assert await asyncio.gather(*(counters._ask(ask) for _ in range(50))) == ["told"] * 50
+
+
+async def test_a_crowd_before_a_store_that_stands_still_waits_together(server: Store) -> None:
+    async with counting(server.url, 0.2) as counters:
+        await soon(counters._background.finish())
+        server.stand_still()
+        asked = 0
+
+        async def ask() -> str:
+            nonlocal asked
+            asked += 1
+            await asyncio.sleep(3600)
+            return ""
+
+        told = await soon(asyncio.gather(*(counters._ask(ask) for _ in range(2000)), return_exceptions=True))
+        assert all(isinstance(each, StoreDown) for each in told)
+        assert asked <= 2 * module._CONNECTIONS, "the others were told when it was known"
+        server.go_on()
+
+
+async def test_a_process_that_stood_still_is_no_slow_store(server: Store) -> None:
+    """The answer is there, but who looks for it late finds the end of its time first."""
+    asked = 0
+
+    def stand_still() -> None:
+        time.sleep(0.3)  # as a large body does that is read
+
+    async def ask() -> str:
+        nonlocal asked
+        asked += 1
+        if asked == 1:
+            stand_still()
+            await asyncio.sleep(3600)
+        return "told"
+
+    async with counting(server.url) as counters:
+        await soon(counters._background.finish())
+        counters._seconds = 0.1
+        assert await counters._ask(ask) == "told"
+        assert (asked, counters.is_down) == (2, False)
 
 
 async def test_one_that_was_started_anew_meanwhile_is_no_failure(server: Store) -> None:
