@@ -78,3 +78,16 @@ def test_problems(capsys: pytest.CaptureFixture[str]) -> None:
         "server.prot: is unknown; did you mean port?",
         "backends[0].base_url: does not start with http:// or https://; write http://HOST:PORT",
     ]
+
+
+def test_what_is_not_wrong_but_surely_not_meant(capsys: pytest.CaptureFixture[str]) -> None:
+    text = """
+server: {workers: 4}
+auth: {keys: [{key: k, expires: 2020-01-31, limits: {requests_per_minute: 9}}]}
+"""
+    status, out, err = _check(text, capsys)
+    assert (status, err) == (0, "")
+    assert [line.partition(", ")[0] for line in out.splitlines()[1:]] == [
+        "warning: auth.store: is not set",
+        "warning: auth.keys[0].expires: is past (2020-01-31T23:59:59Z)",
+    ]

@@ -14,6 +14,7 @@ from types import SimpleNamespace
 from typing import Any, Final
 
 import httpx
+import openai
 import pytest
 
 from svir_proxy.server.app import create_app
@@ -500,6 +501,57 @@ async def test_what_waits_in_a_line_runs_too() -> None:
         await first.rest()
         await peer.answer(whole(COMPLETION))
         assert (await soon(waiting))[0] == 200
+
+
+# ----------------------------------------------------------------- a store that is not there
+
+
+NOWHERE: Final = {"store": "redis://127.0.0.1:1"}
+
+
+@pytest.mark.parametrize("path", ["chat/completions", "embeddings"])
+async def test_a_store_that_is_down_lets_through_and_says_so_or_does_not(path: str) -> None:
+    limits = {"limits": {"requests_per_day": 1, "concurrent_requests": 1}}
+    async with proxy(Server(), limits, **NOWHERE) as client:
+        for _ in range(3):
+            response = await client.ask(path=path)
+            assert response.status_code == 200
+            assert "limits=unchecked" in response.headers["x-svir-rewrites"].split(", ")
+            assert limited(response) == {}
+        assert "limits=unchecked" not in (await client.ask("bo", path)).headers.get("x-svir-rewrites", "")
+    server = Server()
+    async with proxy(server, limits, store_down="closed", **NOWHERE) as client:
+        status, code, words = said(await client.ask(path=path))
+        assert (status, code) == (503, "upstream_unavailable")
+        assert "auth.store_down" in words
+        assert server.asked == []
+        assert (await client.ask("bo", path)).status_code == 200
+    async with proxy(Server(), limits | {"models": ["mini"]}, **NOWHERE) as client:
+        assert said(await client.ask(path=path))[1] == "model_not_allowed", "for which nothing is counted"
+
+
+# ----------------------------------------------------------------- as OpenAI's own client has it
+
+
+async def test_openai_python_understands_all_of_it() -> None:
+    ana = {"models": ["m"], "limits": {"requests_per_minute": 1, "tokens_per_day": 900}}
+    async with proxy(Server(), ana) as client:
+        sdk = openai.AsyncOpenAI(
+            api_key=KEYS["ana"], base_url="http://127.0.0.1:8484/v1", http_client=client.http, max_retries=0
+        )
+        messages: Any = CHAT["messages"]
+        raw = await sdk.chat.completions.with_raw_response.create(model="m", messages=messages)
+        assert raw.headers["x-ratelimit-remaining-requests"] == "0"
+        assert raw.headers["x-ratelimit-remaining-tokens"] == "900"
+        assert raw.parse().usage is not None
+        with pytest.raises(openai.RateLimitError) as refused:
+            await sdk.chat.completions.create(model="m", messages=messages)
+        assert (refused.value.code, refused.value.type) == ("rate_limit_exceeded", "rate_limit_error")
+        assert refused.value.response.headers["retry-after"] == "60"
+        with pytest.raises(openai.PermissionDeniedError) as denied:
+            await sdk.embeddings.create(model="large", input="x")
+        assert (denied.value.code, denied.value.param) == ("model_not_allowed", "model")
+        assert [model.id async for model in sdk.models.list()] == ["m"]
 
 
 # ----------------------------------------------------------------- another configuration

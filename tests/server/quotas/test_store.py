@@ -184,6 +184,7 @@ async def test_it_goes_and_comes_back_with_one_line_each(
         for _ in range(5):
             await lost(counters)
         await settled(counters, demand("l", TPD, at_once=1), 5)  # nothing to tell it to, and no failure
+        await counters._prolong("key:a", ["l"])
         await server.start()
         await found(counters)
         assert (await soon(counters.admit(demand("l", RPM), NOON))) == (True, 0, (Counted(0, 0),)), "it has forgotten"
