@@ -141,6 +141,7 @@ def _expiry(value: Any) -> datetime:
 
 
 def _store_url(value: SecretStr) -> SecretStr:
+    """The URL of a store, as the one client library has it that speaks to both kinds of server."""
     try:
         parts = urlsplit(value.get_secret_value())
         fits = parts.scheme in _STORES and bool(parts.hostname) and parts.port != 0
@@ -150,16 +151,24 @@ def _store_url(value: SecretStr) -> SecretStr:
         raise ValueError(f"must be a URL such as redis://host:6379/0; the schemes are {', '.join(_STORES)}")
     if find_spec("redis") is None:
         raise ValueError("needs a package that is not installed; pip install 'svir-proxy[redis]'")
-    return value
+    # Imported here: a third of a second, which only those pay who have a store.
+    from redis.asyncio import ConnectionPool  # noqa: PLC0415 see above
+
+    url = parts._replace(scheme=parts.scheme.replace("valkey", "redis")).geturl()
+    try:
+        pool: Any = ConnectionPool.from_url(url)
+        pool.make_connection()  # nothing is connected by it
+    except (TypeError, ValueError):
+        raise ValueError("has something behind the ? that redis-py does not know; leave it out") from None
+    return SecretStr(url)
 
 
 def _store_url_file(value: Any) -> SecretFile:
     file: SecretFile = _secret_file(value)
     try:
-        _store_url(file.secret)
+        return SecretFile(file.path, _store_url(file.secret))
     except ValueError as exc:
-        raise ValueError(f"{file.path} holds what {exc}") from None
-    return file
+        raise ValueError(f"{file.path}: what it holds {exc}") from None
 
 
 Name = Annotated[str, AfterValidator(_name), Field(json_schema_extra={"pattern": f"^{_NAME.pattern}$"})]

@@ -155,8 +155,15 @@ def test_holders() -> None:
         ([], {"store": "http://h"}, "store", "must be a URL such as redis://host:6379/0"),
         ([], {"store": "redis://"}, "store", "must be a URL such as"),
         ([], {"store": "redis://h:port"}, "store", "must be a URL such as"),
+        (
+            [],
+            {"store": "valkeys://h?secret@store=1"},
+            "store",
+            "has something behind the ? that redis-py does not know",
+        ),
+        ([], {"store": "redis://h?max_connections=x"}, "store", "has something behind the ? that"),
         ([], {"store": "redis://a", "store_file": "URL"}, "store", "stands beside store_file; keep one"),
-        ([], {"store_file": "BAD"}, "store_file", "holds what must be a URL such as"),
+        ([], {"store_file": "BAD"}, "store_file", "what it holds must be a URL such as"),
         ([], {"store_down": "ajar"}, "store_down", "'open' or 'closed'"),
         (
             [{"name": "a", "key": "k"}, {"name": "a", "key": "l", "models": ["m"], "limits": {}}],
@@ -181,9 +188,10 @@ def test_what_is_wrong_is_told_where_it_is(
 
 def test_the_store_is_a_secret_however_it_is_given(tmp_path: Path) -> None:
     (tmp_path / "url").write_text("valkeys://:secret@store\n")
-    for auth in (_auth(store="redis://:secret@store"), _auth(store_file=str(tmp_path / "url"))):
+    for auth in (_auth(store="valkeys://:secret@store"), _auth(store_file=str(tmp_path / "url"))):
         assert auth.store_url is not None
-        assert ":secret@store" in auth.store_url.get_secret_value()
+        assert auth.store_url.get_secret_value() == "rediss://:secret@store", "as the one client has it"
+        assert AuthSettings.model_validate({"store": auth.store, "store_file": auth.store_file}) == auth
         assert "secret@" not in repr(auth)
     assert _auth().store_url is None
 

@@ -13,10 +13,11 @@ from __future__ import annotations
 
 import asyncio
 import logging
+from collections import deque
 from collections.abc import Awaitable, Callable, Sequence
 from importlib.resources import files
 from typing import Any, Final, TypeVar
-from urllib.parse import urlsplit, urlunsplit
+from urllib.parse import urlsplit
 
 from limits.aio.storage import RedisStorage
 from redis.asyncio import BlockingConnectionPool
@@ -43,6 +44,8 @@ _RENEW: Final = 20.0
 """Seconds between two renewals of the leases that are held."""
 _PING: Final = 1.0
 """Seconds between two looks whether a store that is down is back."""
+_MISSED: Final = 1000
+"""Requests whose tokens are kept until the store is back; of more the first are lost."""
 _LONGEST: Final = 200
 """Characters of what is said of a failure."""
 
@@ -57,8 +60,6 @@ class StoreCounters:
 
     def __init__(self, url: str, seconds: float) -> None:
         parts = urlsplit(url)
-        # One client library speaks to both kinds of server.
-        url = urlunsplit(parts._replace(scheme=parts.scheme.replace("valkey", "redis")))
         self._secret = parts.password or ""
         self._at = f"{parts.hostname}:{parts.port or 6379}"
         self._seconds = seconds
@@ -82,6 +83,8 @@ class StoreCounters:
         self._background = Background()
         self._leases: dict[str, set[str]] = {}
         """Those that this process holds, by account."""
+        self._missed: deque[tuple[list[str], list[Any]]] = deque(maxlen=_MISSED)
+        """Tokens that could not be counted yet: the keys and values of `settle.lua`."""
         self._renewing: asyncio.Task[None] | None = None
         self._watching: asyncio.Task[None] | None = None
         self.is_down = False
@@ -143,11 +146,14 @@ class StoreCounters:
         charged = [bound for bound in demand.bounds if bound.unit == "tokens"] if tokens else []
         keys = [self._counter(demand, bound.setting, bound.window(now).current) for bound in charged]
         keys.append(self._running(demand.account))
-        values = [tokens, demand.lease, *(bound.kept for bound in charged)]
+        await self._charge(keys, [tokens, demand.lease, *(bound.kept for bound in charged)])
+
+    async def _charge(self, keys: list[str], values: list[Any]) -> None:
         try:
             await self._ask(lambda: self._settle(keys, values))
         except StoreDown:
-            return  # the log has it; a lease ends by itself
+            if len(keys) > 1:  # tokens; what ran does no more, and its lease ends by itself
+                self._missed.append((keys, values))
 
     def _hold(self, demand: Demand) -> None:
         self._leases.setdefault(demand.account, set()).add(demand.lease)
@@ -225,6 +231,8 @@ class StoreCounters:
             else:
                 break
         self.is_down, self._watching = False, None
+        while self._missed:
+            self._background.start(self._charge(*self._missed.popleft()))
         _LOGGER.warning("the store at %s answers again: requests are counted", self._at)
 
     def _counter(self, demand: Demand, setting: str, window: str) -> str:

@@ -188,6 +188,10 @@ async def test_it_goes_and_comes_back_with_one_line_each(
         await server.start()
         await found(counters)
         assert (await soon(counters.admit(demand("l", RPM), NOON))) == (True, 0, (Counted(0, 0),)), "it has forgotten"
+        await soon(counters._background.finish())
+        assert (await soon(counters.admit(demand("l", TPD), NOON))).counted == (Counted(5, 0),), (
+            "but what came since not"
+        )
     went, back = (record.getMessage() for record in caplog.records)
     assert went.startswith(f"the store at 127.0.0.1:{server.port}, which the limits are counted in, is down: ")
     assert back == f"the store at 127.0.0.1:{server.port} answers again: requests are counted"
@@ -276,7 +280,7 @@ async def test_one_that_was_started_anew_meanwhile_is_no_failure(server: Store) 
 async def test_one_that_does_not_let_it_in_is_found_out_before_the_first_request(
     server: Store, caplog: pytest.LogCaptureFixture
 ) -> None:
-    async with counting(server.url.replace("redis://", "valkey://user:hush@")) as counters:
+    async with counting(server.url.replace("redis://", "redis://user:hush@")) as counters:
         await soon(counters._background.finish())
         await lost(counters)
     assert "is down: invalid username-password pair" in caplog.text
