@@ -3,9 +3,14 @@
 from __future__ import annotations
 
 import re
+import subprocess
+import sys
 from pathlib import Path
 from typing import Final
 
+import pytest
+
+from svir_proxy.cli import COMMANDS
 from svir_proxy.client_request import ClientRequest
 from svir_proxy.profiles import builtin_names, load_profile
 from svir_proxy.response.normalizer import StreamNormalizer
@@ -27,6 +32,21 @@ def test_ci_runs_the_line_that_the_readme_gives() -> None:
 def test_the_demo_is_one_line_that_needs_nothing_but_python() -> None:
     (line,) = [line for line in LINES if line.startswith("python3 ") and line.endswith("svir-proxy demo")]
     assert all(part.startswith(("python3 -m venv .venv", ".venv/bin/")) for part in line.split(" && "))
+
+
+@pytest.mark.parametrize("name", COMMANDS)
+def test_it_names_each_command(name: str) -> None:
+    assert re.search(rf"svir-proxy {name}\b", README.text), "say what it is for, or which page does"
+
+
+def test_what_a_new_user_types_is_a_command_with_options_that_it_has() -> None:
+    asked = re.findall(r"^svir-proxy (\w+)(.*)$", "\n".join(README.blocks("sh")), re.MULTILINE)
+    assert asked
+    for name, rest in asked:
+        done = subprocess.run(
+            [sys.executable, "-m", "svir_proxy", name, "--help"], capture_output=True, text=True, check=True, cwd=ROOT
+        )
+        assert set(re.findall(r"--[a-z][a-z-]+", rest)) <= set(re.findall(r"--[a-z][a-z-]+", done.stdout)), name
 
 
 def test_it_can_be_read_in_a_few_minutes() -> None:
