@@ -328,7 +328,9 @@ class ClientConnection(asyncio.Protocol):
     def on_body(self, body: bytes) -> None:
         """A piece of the body of the request that is being parsed."""
         self._progress = True
-        self._newest().take(body)
+        cycle = self._newest() if self._queue else self._cycle
+        assert cycle is not None
+        cycle.take(body)
 
     def on_message_complete(self) -> None:
         """The request is complete."""
@@ -336,7 +338,8 @@ class ClientConnection(asyncio.Protocol):
             return
         self._in_message = False
         self._url = b""
-        cycle = self._newest()
+        cycle = self._newest() if self._queue else self._cycle
+        assert cycle is not None
         cycle.end()
         if cycle.complete and cycle is self._cycle:
             self._go_on()

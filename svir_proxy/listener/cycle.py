@@ -96,12 +96,14 @@ class Cycle:
             self._body += body
         if len(self._body) > self._buffer:
             self._channel.rest(rest=True)
-        self._wake()
+        if self._waiter is not None:
+            self._wake()
 
     def end(self) -> None:
         """The request's body is whole."""
         self.more_body = self.expects = False
-        self._wake()
+        if self._waiter is not None:
+            self._wake()
 
     def disconnect(self) -> None:
         """Nobody is left to answer."""
@@ -221,7 +223,8 @@ class Cycle:
         if not more:
             self.complete = True
             self._body = b""
-            self._wake()
+            if self._waiter is not None:
+                self._wake()
             self._channel.answered(self)
 
     def _wake(self) -> None:

@@ -75,8 +75,8 @@ class Catalog:
         self._aliases = Aliases((upstream, upstream.backend.models) for upstream in self._in_order)
         self._has_stars = self._aliases.has_stars
         self._exact = {alias: _routes(means) for alias, means in self._aliases.exact.items()}
-        is_alone = len(upstreams) == 1 and not self._has_stars
-        self._takes_any = upstreams[0] if is_alone and upstreams[0].profile.request.model == "any" else None
+        self._only = upstreams[0] if len(upstreams) == 1 and not self._has_stars else None
+        self._takes_any = self._only is not None and self._only.profile.request.model == "any"
 
     def known(self, backends: Container[str]) -> Mapping[str, _Listing]:
         """The lists of these *backends*, for a catalog in the place of this one."""
@@ -125,11 +125,14 @@ class Catalog:
         """What `routes` says, where no list has to be read for it; None where one may have to be."""
         if (routes := self._exact.get(model)) is not None:
             return routes
-        upstream = self._takes_any
+        upstream = self._only
         if upstream is None or not model:
             return None
-        found = self._listings[upstream.name].ids.get(model)
-        return (Route(upstream, found or model, listed=found is not None),)
+        listing = self._listings[upstream.name]
+        found = listing.ids.get(model)
+        if not self._takes_any and (found is None or asyncio.get_running_loop().time() >= listing.until):
+            return None
+        return (Route(upstream, found or model, found is not None),)
 
     async def _alone(self, upstream: Upstream, model: str, may: Callable[[str], bool] | None) -> Route:
         if not model:

@@ -25,11 +25,12 @@ class ClientWatch:
     disconnect is the ordinary end. *scope* may have the listener's extension ``svir.on_disconnect``.
     """
 
-    __slots__ = ("_interruption", "_on_disconnect", "_receive", "_receiving", "_waiting")
+    __slots__ = ("_interruption", "_is_released", "_on_disconnect", "_receive", "_receiving", "_waiting")
 
     def __init__(self, scope: Scope, receive: Receive) -> None:
         self._on_disconnect = scope.get("extensions", {}).get("svir.on_disconnect")
         self._receive = receive
+        self._is_released = False
         self._receiving: Coroutine[Any, Any, Any] | None = None
         self._waiting: asyncio.Future[Any] | None = None  # what `_receiving` waits for
 
@@ -47,12 +48,14 @@ class ClientWatch:
         return self
 
     def __exit__(self, kind: type[BaseException] | None, exc: BaseException | None, _: TracebackType | None) -> None:
-        self.release()
+        if not self._is_released:
+            self.release()
         if self._interruption.is_all() and isinstance(exc, asyncio.CancelledError):
             raise ClientGone from None
 
     def release(self) -> None:
         """Watch no longer."""
+        self._is_released = True
         if self._on_disconnect is not None:
             self._on_disconnect(None)
             return

@@ -214,7 +214,10 @@ class Upstream:
 
     def decoder(self, response: UpstreamResponse) -> Decoder | None:
         """What undoes the response's content-encoding, if it has one; raises ProxyError where nothing can."""
-        if all(len(name) != _LENGTH or name.lower() != _ENCODING for name, _ in response.headers):
+        for name, _ in response.headers:
+            if len(name) == _LENGTH and name.lower() == _ENCODING:
+                break
+        else:
             return None
         try:
             return content_decoder(httpx.Headers(response.headers), max_bytes=None)

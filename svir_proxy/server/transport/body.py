@@ -154,8 +154,10 @@ class UpstreamBody(httpx.AsyncByteStream):
         if sink is None or self._paused:
             self._buffer.append(data)
             self._buffered += len(data)
-            self._regulate()
-            self._wake()
+            if self._buffered > self._limit:
+                self._regulate()
+            if self._waiter is not None:
+                self._wake()
             return
         try:
             sink.data_received(data)
@@ -167,8 +169,10 @@ class UpstreamBody(httpx.AsyncByteStream):
         self._source = None
         self._ended = True
         self._error = error
-        self._deliver()
-        self._wake()
+        if self._sink is not None:
+            self._deliver()
+        if self._waiter is not None:
+            self._wake()
 
     def _deliver(self) -> None:
         if self._delivering:  # called by the sink, from within the loop below, which goes on by itself

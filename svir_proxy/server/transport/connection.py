@@ -225,7 +225,8 @@ class Connection(asyncio.Protocol):
             head, self._head = self._head, None
             if not head.done():
                 head.set_result((parser.status, parser.headers))
-            self._wake()
+            if self._drain is not None:
+                self._wake()
         if data:
             body.feed(data)
         if (parser.complete or parser.error is not None) and body is self._body:
@@ -273,7 +274,8 @@ class Connection(asyncio.Protocol):
         """The response is over, for good or ill."""
         head, self._head = self._head, None
         self._settle()
-        self._wake()
+        if self._drain is not None:
+            self._wake()
         if head is not None and not head.done():
             head.set_exception(error or httpx.RemoteProtocolError("no response"))
         body.end(error)
@@ -290,7 +292,8 @@ class Connection(asyncio.Protocol):
             and transport is not None
             and transport.get_write_buffer_size() == 0
         ):
-            self.hold_reading(False)
+            if self._held:
+                self.hold_reading(False)
             self.idle_since = self._loop.time()
             self._home.idle(self)
         else:
