@@ -95,13 +95,13 @@ class Chat:
         size = len(raw)
         del raw
         record.model, record.stream = request.model, request.stream
-        if self._deprecation is not None:
-            self._deprecation.tell(request.model, record.key, headers)
         if record.exhibit is not None:
             record.exhibit.asked(request)
         with ClientWatch(scope, receive) as client:
             if self._access is not None:
                 request = await _let_in(self._access, request, size, headers, record)
+            if self._deprecation is not None:
+                self._deprecation.tell(request.model, record.key, headers, record.may)
             routes = self._catalog.routes_at_hand(request.model) or await self._catalog.routes(
                 request.model, record.may
             )

@@ -35,13 +35,17 @@ class Deprecation:
         name = self._name(model)
         return None if name is None else self._models[name] or "true"
 
-    def tell(self, model: str, key: str | None, headers: Headers) -> None:
-        """Add to the *headers* of an answer of *model*, which the holder of *key* asked for, where it is deprecated."""
+    def tell(self, model: str, key: str | None, headers: Headers, may: Callable[[str], bool] | None = None) -> None:
+        """Add to the *headers* of an answer of *model*, which the holder of *key* asked for, where it is deprecated.
+
+        *may*: which names the key may be told; None: all.
+        """
         name = self._name(model)
         if name is None:
             return
         successor = self._models[name]
-        headers.append((HEADER, (successor or "true").encode("ascii")))
+        shown = successor if successor and (may is None or may(successor)) else "true"
+        headers.append((HEADER, shown.encode("ascii")))
         now = self._clock()
         if now - self._told.get(name, -_SECONDS) >= _SECONDS:
             self._told[name] = now

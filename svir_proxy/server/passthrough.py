@@ -79,13 +79,13 @@ class PassThrough:
         upload = Upload(receive, field, int(declared[:20]) if declared.isdigit() else None, self._limit)
         await upload.look()
         record.model = upload.model
-        if self._deprecation is not None:
-            self._deprecation.tell(upload.model, record.key, headers)
         given = {"content-type": header(scope, b"content-type"), "accept": header(scope, b"accept") or "*/*"}
         request = Passed(scope["path"], given, upload)
         with ClientWatch(scope if upload.is_whole else {}, upload.after) as client:
             if self._access is not None:
                 request = await _let_in(self._access, request, headers, record)
+            if self._deprecation is not None:
+                self._deprecation.tell(upload.model, record.key, headers, record.may)
             routes = await self._catalog.routes(upload.model, record.may)
             if self._rules is not None:
                 self._rules.check_passed(request.path, record.key, upload.model, routes)

@@ -286,6 +286,18 @@ async def test_a_model_that_is_gone_is_told_without_the_names_of_others() -> Non
         assert "'m'" in said(await client.ask("bo", model="mini"))[2]
 
 
+async def test_a_deprecated_model_names_no_successor_that_the_key_may_not_use() -> None:
+    keys = [{"name": "ana", "key": KEYS["ana"], "models": ["mini"]}, {"name": "bo", "key": KEYS["bo"]}]
+    rules = {"deprecated": {"mini": "large", "m": "large"}}
+    async with serving(settings("http://server/v1", auth={"keys": keys}, rules=rules), Server()) as http:
+        for path in ("chat/completions", "embeddings"):
+            told = [
+                await Client(http).ask(key, path, model=model)
+                for key, model in (("ana", "mini"), ("ana", "m"), ("bo", "m"))
+            ]
+            assert [response.headers.get("x-ai-model-deprecated") for response in told] == ["true", None, "large"]
+
+
 async def test_other_models_that_a_request_names_are_looked_at_too() -> None:
     async with proxy(Server(), {"models": ["mini"]}) as client:
         assert (await client.ask(model="mini", models=["mini"])).status_code == 200
