@@ -151,8 +151,8 @@ class Proxy:
         self._pass_through = PassThrough(
             settings, self.catalog, self.breakers, access=self.access, rules=rules, deprecation=deprecation
         )
-        self.inspector = _inspector(self, before)
         self.live = set()
+        self.inspector = _inspector(self, before)
         self._on_idle: Callable[[], None] | None = None
         self.app: ASGIApp = self._serve
         """Serves its HTTP requests."""
@@ -353,7 +353,7 @@ def _inspector(proxy: Proxy, before: Proxy | None) -> Inspector | None:
     known = before.inspector if before is not None else None
     recorder = Recorder() if known is None else known.recorder
     recorder.configure(proxy.settings.inspector)
-    recorder.overview = Overview(proxy.settings, proxy.catalog, proxy.breakers, proxy.learned, recorder.counts)
+    recorder.overview = Overview(proxy, recorder.counts)
     return Inspector(proxy.settings, proxy.gate, recorder)
 
 

@@ -123,7 +123,8 @@ class Recorder:
     def _count(self, record: RequestRecord) -> None:
         usage = (record.answer.usage if record.answer is not None else None) or {}
         for kind, name in (("key", record.key or ""), ("backend", record.backend)):
-            if not name or (len(self.counts) > _MOST_HOLDERS and (kind, name, "requests") not in self.counts):
+            is_new = (kind, name, "requests") not in self.counts
+            if (kind == "backend" and not name) or (is_new and len(self.counts) > _MOST_HOLDERS):
                 continue
             self.counts[kind, name, "requests"] += 1
             self.counts[kind, name, "errors"] += record.error is not None or record.status >= 400

@@ -16,7 +16,7 @@ from typing import Any, Final, Self
 
 from svir_proxy.errors import ProxyError
 from svir_proxy.server.http import Headers
-from svir_proxy.server.quotas.bounds import Bound, bounds_of
+from svir_proxy.server.quotas.bounds import Bound, Counted, bounds_of
 from svir_proxy.server.quotas.counters import Counters, Demand, StoreDown, Verdict
 from svir_proxy.server.quotas.counting_place import CountingPlace
 from svir_proxy.server.quotas.rate_headers import rate_headers
@@ -43,11 +43,26 @@ class Policy:
         """Whether anything has to be counted."""
         self.counts_tokens = any(bound.unit == "tokens" for bound in self.bounds)
         """Whether tokens have."""
+        self.last: tuple[float, Verdict] | None = None
+        """When a request was last counted (Unix time), and what was found then; for who looks on."""
         self._may = re.compile("|".join(map(_pattern, self.models or ())) or _NOTHING, re.DOTALL)
 
     def may_use(self, model: str) -> bool:
         """Whether it may use *model*, by the name that the client says."""
         return self.models is None or self._may.fullmatch(model) is not None
+
+    def used(self, now: float) -> list[tuple[str, int, int]]:
+        """Each limit in time: its setting, what counts at *now* of what the last request found, and how much may."""
+        at, verdict = self.last or (0.0, None)
+        counts = () if verdict is None else verdict.counted
+        told = []
+        for index, bound in enumerate(self.bounds):
+            found = counts[index] if counts else Counted()
+            then, window = bound.window(at), bound.window(now)
+            if window.current != then.current:  # what was current then has become what was before, or nothing
+                found = Counted(0, found.current if window.previous == then.current else 0)
+            told.append((bound.setting, bound.used(window, found), bound.amount))
+        return told
 
     @property
     def who(self) -> str:
@@ -145,6 +160,7 @@ class Access:
             if self._tells:
                 windows = demand.windows(now)
                 headers += rate_headers(policy.bounds, windows, verdict.counted, now, taken=verdict.taken)
+            policy.last = now, verdict
             if not verdict.taken:
                 raise _refused(policy, demand, verdict, now)
             record.grant = Grant(counters, demand, self._clock)

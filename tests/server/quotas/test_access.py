@@ -20,6 +20,8 @@ import pytest
 from svir_proxy.server.app import create_app
 from svir_proxy.server.quotas import access
 from svir_proxy.server.quotas.access import Access
+from svir_proxy.server.quotas.tokens import Meter
+from svir_proxy.server.request_record import RequestRecord
 from svir_proxy.settings import AuthSettings
 from tests.server.support import (
     ANSWER,
@@ -613,3 +615,21 @@ def test_the_libraries_are_loaded_only_where_something_is_counted() -> None:
         "assert not {'limits', 'redis'} & sys.modules.keys()"
     )
     subprocess.run([sys.executable, "-c", code], check=True)
+
+
+async def test_what_is_used_is_what_the_last_request_found_and_goes_with_time() -> None:
+    auth = AuthSettings.model_validate(
+        {"limits": {"requests_per_minute": 9, "requests_per_day": 9, "tokens_per_month": 9}}
+    )
+    access_ = Access.of(auth, None)
+    assert access_ is not None
+    policy = access_.policies[None]
+    assert [used for _, used, _ in policy.used(NOON)] == [0, 0, 0]
+    for _ in range(5):
+        await access_.admit(RequestRecord("r", "POST", "/"), [], Meter)
+    assert policy.used(NOON) == [
+        ("requests_per_minute", 4, 9), ("requests_per_day", 4, 9), ("tokens_per_month", 0, 9),
+    ]  # fmt: skip
+    for later, used in ((90, [2, 4, 0]), (180, [0, 4, 0]), (86400, [0, 0, 0]), (40 * 86400, [0, 0, 0])):
+        assert [one for _, one, _ in policy.used(NOON + later)] == used
+    await access_.close()

@@ -331,7 +331,7 @@ function showRows(made, rows, attempt) {
   if (made.rows === null) {
     made.rows = el("tbody");
     made.box = el("div", { class: "events", tabIndex: 0, role: "region", "aria-label": "The answer as it came" },
-      el("table", {}, el("thead", {}, el("tr", {}, ...["ms", "The server sent", "The client gets"].map((text) => el("th", { scope: "col" }, text)))), made.rows));
+      el("table", {}, el("thead", {}, el("tr", {}, ...["ms", "The server sent", "Made canonical"].map((text) => el("th", { scope: "col" }, text)))), made.rows));
     made.events.append(el("h3", {}, "The answer, as it came"), made.box);
   }
   const fresh = rows.filter((row) => row[1] > made.drawn);
@@ -410,10 +410,19 @@ function backendCard(backend) {
 function showKeys(keys) {
   byId("no-keys").hidden = keys.length > 0;
   byId("keys-table").hidden = keys.length === 0;
-  const columns = ["Key", "Requests", "Failed", "Tokens in", "Tokens out"];
-  byId("keys-head").replaceChildren(el("tr", {}, ...columns.map((text, i) => el("th", { scope: "col", class: i ? "number" : "" }, text))));
-  byId("keys").replaceChildren(...keys.map((key) => el("tr", {}, el("td", {}, key.name),
+  say(byId("keys-where"), state.store ? `Limits are counted ${state.store}; what is used is what the key's last request found.` : "");
+  byId("keys").replaceChildren(...keys.map((key) => el("tr", {},
+    el("th", { scope: "row" }, key.name === null ? "everybody" : key.name, key.expires ? el("small", {}, `until ${key.expires} UTC`) : null),
+    el("td", {}, key.models ? key.models.join(", ") || "none" : "all"),
+    el("td", {}, ...limitsOf(key)),
     ...["requests", "errors", "tokens_in", "tokens_out"].map((what) => el("td", { class: "number" }, number(key[what]))))));
+}
+
+function limitsOf(key) {
+  const running = key.running ? [["at a time", ...key.running]] : [];
+  const all = [...running, ...key.limits.map(([setting, used, amount]) => [setting.replace("_per_", " a "), used, amount])];
+  return all.length ? all.map(([words, used, amount]) => el("div", { class: "limit" },
+    el("meter", { min: 0, max: amount, value: Math.min(used, amount), high: amount * 0.8, "aria-label": words }), `${number(used)} of ${number(amount)} ${words}`)) : ["none"];
 }
 
 // ---------------------------------------------------------------- the playground
