@@ -7,6 +7,7 @@ import json
 import os
 import shutil
 import subprocess
+import sys
 import threading
 import time
 from contextlib import contextmanager
@@ -21,6 +22,13 @@ PATIENCE: Final = 60.0
 _PAUSE: Final = 0.05
 """Seconds between two looks at the page."""
 _NAMES: Final = ("chromium", "chromium-browser", "google-chrome")
+_WITH_PIPES: Final = (
+    "import os, sys\n"
+    "to, back = (os.dup(int(number)) for number in sys.argv[1:3])\n"
+    "os.dup2(to, 13), os.dup2(back, 14), os.dup2(13, 3), os.dup2(14, 4)\n"
+    "os.execv(sys.argv[3], sys.argv[3:])"
+)
+"""Becomes the browser, which reads from descriptor 3 and writes to 4."""
 
 
 def find_chromium() -> str | None:
@@ -31,8 +39,9 @@ def find_chromium() -> str | None:
 class Page:
     """One tab. What its console says, and what its policy refuses, is in `complaints`."""
 
-    def __init__(self, browser: _Browser, session: str) -> None:
+    def __init__(self, browser: Browser, session: str, context: str) -> None:
         self._browser = browser
+        self._context = context
         self._session = session
         for domain in ("Page", "Runtime", "Log", "Network"):
             self.call(f"{domain}.enable")
@@ -106,6 +115,10 @@ class Page:
         done = self.call("Page.captureScreenshot", format="png", captureBeyondViewport=whole)
         path.write_bytes(base64.b64decode(done["data"]))
 
+    def close(self) -> None:
+        """Close the tab, and forget its cookies."""
+        self._browser.call("Target.disposeBrowserContext", {"browserContextId": self._context})
+
     @property
     def complaints(self) -> list[str]:
         """Errors, warnings and refusals of the browser so far; of failed requests only those it could not make."""
@@ -128,7 +141,9 @@ class Page:
         return {params["request"]["url"] for params in sent}
 
 
-class _Browser:
+class Browser:
+    """The program, as the protocol shows it."""
+
     def __init__(self, process: subprocess.Popen[bytes], to: int, back: int) -> None:
         self._process = process
         self._to = to
@@ -141,6 +156,7 @@ class _Browser:
         self._thread.start()
 
     def call(self, method: str, params: dict[str, Any], session: str | None = None) -> Any:
+        """The result of *method*, in the tab of *session*."""
         with self._news:
             self._number += 1
             number = self._number
@@ -156,10 +172,12 @@ class _Browser:
         return answer["result"]
 
     def events(self, session: str) -> list[Any]:
+        """What the tab has told so far."""
         with self._news:
             return [event for event in self._events if event.get("sessionId") == session]
 
     def close(self) -> None:
+        """End the program."""
         self._process.kill()
         self._process.wait(PATIENCE)
         os.close(self._to)
@@ -181,7 +199,7 @@ class _Browser:
 
 
 @contextmanager
-def chromium(program: str, folder: Path) -> Iterator[_Browser]:
+def chromium(program: str, folder: Path) -> Iterator[Browser]:
     """The browser, with a profile of its own in *folder*."""
     (read_in, write_in), (read_out, write_out) = os.pipe(), os.pipe()
     words = [
@@ -189,25 +207,27 @@ def chromium(program: str, folder: Path) -> Iterator[_Browser]:
         *("--disable-background-networking", "--disable-component-update", "--hide-scrollbars"),
         *(f"--user-data-dir={folder}", "--remote-debugging-pipe", "about:blank"),
     ]
-    # The browser reads from descriptor 3 and writes to 4.
-    script = f'exec "$@" 3<&{read_in} 4>&{write_out}'
     process = subprocess.Popen(
-        ["/bin/sh", "-c", script, "sh", program, *words],
-        stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL,
-        pass_fds=(read_in, write_out), env={**os.environ, "HOME": str(folder)}, start_new_session=True,
-    )  # fmt: skip
+        [sys.executable, "-c", _WITH_PIPES, str(read_in), str(write_out), program, *words],
+        stdin=subprocess.DEVNULL,
+        stdout=subprocess.DEVNULL,
+        stderr=subprocess.DEVNULL,
+        pass_fds=(read_in, write_out),
+        env={**os.environ, "HOME": str(folder)},
+        start_new_session=True,
+    )
     os.close(read_in)
     os.close(write_out)
-    browser = _Browser(process, write_in, read_out)
+    browser = Browser(process, write_in, read_out)
     try:
         yield browser
     finally:
         browser.close()
 
 
-def new_page(browser: _Browser) -> Page:
+def new_page(browser: Browser) -> Page:
     """A new tab, with cookies of its own."""
     context = browser.call("Target.createBrowserContext", {})["browserContextId"]
     target = browser.call("Target.createTarget", {"url": "about:blank", "browserContextId": context})["targetId"]
     session = browser.call("Target.attachToTarget", {"targetId": target, "flatten": True})["sessionId"]
-    return Page(browser, session)
+    return Page(browser, session, context)
