@@ -15,6 +15,7 @@ from typing import Any, Final, Literal
 from svir_proxy.client_request import ClientRequest
 from svir_proxy.errors import KINDS, ProxyError
 from svir_proxy.profiles import Profile
+from svir_proxy.profiles.schema import ResponseFacts
 from svir_proxy.response.completion import CompletionFolder
 from svir_proxy.response.error_words import read_body
 from svir_proxy.response.json_text import loads
@@ -147,18 +148,21 @@ class Reader:
     def __init__(self, profile: Profile, secrets: tuple[str, ...] = ()) -> None:
         self._secrets = tuple(secret for given in secrets if given for secret in (given, json.dumps(given)[1:-1]))
         self._profile = profile
-        structured = profile.response.model_copy(update={"text_calls": False})
-        self._structured = profile.model_copy(update={"response": structured})
+        self._scrubber = ErrorReader(ClientRequest.without_chat(""), (), self._secrets)
 
     def scrub(self, text: str) -> str:
         """*text* without secrets, on one line."""
         return " ".join(self._clean(text).split())
 
     def _clean(self, text: str) -> str:
-        return ErrorReader(ClientRequest.without_chat(""), (), self._secrets).scrub(text)
+        return self._scrubber.scrub(text)
 
-    def read(self, ask: Ask, answer: Answer) -> Reading:
-        """What *answer* to *ask* amounts to."""
+    def _profile_with(self, response: ResponseFacts, *, text_calls: bool) -> Profile:
+        facts = response.model_copy(update={"text_calls": text_calls})
+        return self._profile.model_copy(update={"response": facts})
+
+    def read(self, ask: Ask, answer: Answer, response: ResponseFacts) -> Reading:
+        """What *answer* to *ask* amounts to; *response*: what its bytes mean, as far as that is known."""
         request = ClientRequest.from_body(dict(ask.body), id="probe", received=1)
         errors = ErrorReader(request, self._profile.errors, self._secrets)
         if answer.status is None:
@@ -167,18 +171,19 @@ class Reader:
             return self._error(errors.from_response(answer.status, answer.headers, answer.body), answer)
         raw = read_raw(answer.body)
         raw = replace(raw, said=self._clean("".join(raw.texts)), model=self._clean(raw.model))
-        folded = _fold(request, self._structured, answer, errors)
+        folded = _fold(request, self._profile_with(response, text_calls=False), answer, errors)
         calls, written = _calls(folded), False
         if not calls and request.tool_names and folded.error is None:
-            calls = _calls(_fold(request, self._profile, answer, errors))
+            calls = _calls(_fold(request, self._profile_with(response, text_calls=True), answer, errors))
             written = bool(calls)
         if folded.error is not None and not (answer.left and folded.error.kind == "stream_truncated"):
             return self._error(folded.error, answer, raw)
         message = folded.completion()["choices"][0]["message"]
+        reasoning = message.get("reasoning_content", "")
         return Reading(
             "answered",
             text=self._clean(message["content"] or ""),
-            reasoning=self._clean(message.get("reasoning_content", "")),
+            reasoning=self._clean(reasoning) if reasoning.strip() else "",  # an empty block is no thought
             calls=tuple(Call(self._clean(call.name), self._clean(call.arguments)) for call in calls),
             written=written,
             finish=folded.finish_reason,

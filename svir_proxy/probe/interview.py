@@ -102,8 +102,9 @@ class Interview:
                 why = f"not asked: {self.stopped}"
             else:
                 why = await self._converse(question, found, first=number == 1)
-            told = {finding.fact for finding in found}
-            found += [unknown(fact, why or "it did not come up") for fact in question.facts if fact not in told and why]
+            if why:
+                told = {finding.fact for finding in found}
+                found += [unknown(fact, why) for fact in question.facts if fact not in told]
             self.findings += found
             self.tell(number, question, found)
         self.spent.seconds = self.clock() - self._began
@@ -177,7 +178,7 @@ class Interview:
         if self.spent.tokens >= self.limits.tokens:
             raise OutOfLimits(f"the limit of {self.limits.tokens} tokens is reached")
         answer = await self.wire.ask(ask, min(left, self.limits.question_seconds))
-        reading = self.reader.read(ask, answer)
+        reading = self.reader.read(ask, answer, self.subject.response)
         self.spent.count(ask, reading)
         return reading
 

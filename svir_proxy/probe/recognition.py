@@ -135,7 +135,7 @@ async def _find_chat(wire: HTTPWire, subject: Subject, reader: Reader, findings:
     for path in dict.fromkeys((usual.chat_path, *_CHAT)):
         wire.endpoint = wire.endpoint.model_copy(update={"chat_path": path})
         ask = subject.ask(HELLO, room=subject.least)
-        reading = reader.read(ask, await wire.ask(ask, 6 * SECONDS))
+        reading = reader.read(ask, await wire.ask(ask, 6 * SECONDS), subject.response)
         spent.count(ask, reading)
         if reading.status not in _NO_PATH or reading.kind != "upstream_bad_response":
             if path != usual.chat_path:

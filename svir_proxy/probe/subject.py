@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any, Final
 
 from svir_proxy.probe.answer import Ask
 from svir_proxy.profiles import Profile
+from svir_proxy.profiles.schema import ResponseFacts
 
 FIRST_ROOM: Final = 64
 """Tokens that a small answer takes, if the model does not think."""
@@ -26,6 +27,7 @@ class Subject:
         local: Whether it runs on this machine or in a private network.
         limit: The name under which it takes a limit of output tokens; None: it takes neither.
         room: The limit that leaves place for an answer, behind reasoning if there is any.
+        response: What the bytes of its answers mean: what is learned of them counts from then on.
         least: The smallest limit it takes: models that think refuse one in which they cannot end.
         cool: Whether it takes ``temperature``.
         counts: Whether its ``prompt_tokens`` rise with the prompt: then they show what became part of it.
@@ -41,6 +43,7 @@ class Subject:
 
     model: str
     base: Profile
+    response: ResponseFacts = field(init=False)
     local: bool = True
     limit: str | None = "max_tokens"
     room: int = FIRST_ROOM
@@ -55,6 +58,13 @@ class Subject:
     thinks: bool = False
     tools: str = "unknown"
     context: int | None = None
+
+    def __post_init__(self) -> None:
+        self.response = self.base.response
+
+    def learn(self, **response: str) -> None:
+        """From now on answers are read so."""
+        self.response = self.response.model_copy(update=response)
 
     def ask(self, messages: str | Messages, *, room: int | None = None, leave: bool = False, **fields: Any) -> Ask:
         """A request with *fields*; a text is a user's message. *room*: the limit of tokens, if not the usual one."""

@@ -6,6 +6,7 @@ import asyncio
 import time
 from collections.abc import Callable, Mapping
 from typing import Final, Protocol
+from urllib.parse import quote
 
 import httpx
 import orjson
@@ -66,7 +67,7 @@ class HTTPWire:
 
     async def ask(self, ask: Ask, seconds: float) -> Answer:
         """The answer to a chat request."""
-        path = self.endpoint.chat_path.replace("{model}", str(ask.body.get("model", "")))
+        path = self.endpoint.chat_path.replace("{model}", quote(str(ask.body["model"]), safe=""))
         return await self._exchange("POST", path, seconds, orjson.dumps(ask.body), leave=ask.leave_after_output)
 
     async def get(self, path: str, seconds: float) -> Answer:

@@ -34,6 +34,8 @@ class Simulated:
     counts: bool = True
     """Whether it reports usage."""
     thinks: bool = False
+    preopened: bool = False
+    """Whether its template opens the think tag, and the server reads neither of them."""
     echoes: bool = False
     calls: int = 9
     """How many functions its model calls in one answer, at most."""
@@ -221,7 +223,9 @@ class Simulated:
         if limit < len(thought.split()) + len(words):
             words, finish = words[: limit - len(thinking)], "length"
         message: dict[str, Any] = {"role": "assistant", "content": " ".join(words)}
-        if thinking:
+        if self.preopened:
+            message["content"] = f"{' '.join(thinking)} </think> {' '.join(words)}"
+        elif thinking:
             message["reasoning_content"] = " ".join(thinking)
         if calls:
             message["tool_calls"] = [
@@ -268,7 +272,7 @@ class Simulated:
         if "reasoning_content" in message:
             deltas.append({"reasoning_content": message["reasoning_content"]})
         so_far = ""
-        for at, word in enumerate(words):
+        for at, word in enumerate(message["content"].split()):
             piece = word if not at else f" {word}"
             so_far += piece
             deltas.append({"content": so_far if self.fact("content") == "cumulative" else piece})

@@ -20,7 +20,7 @@ def _ask(content: Any = "Hi.", *, leave: bool = False, **fields: Any) -> Ask:
 
 
 def _read(answer: Answer, ask: Ask | None = None, *secrets: str) -> Reading:
-    return Reader(GENERIC, secrets).read(ask or _ask(), answer)
+    return Reader(GENERIC, secrets).read(ask or _ask(), answer, GENERIC.response)
 
 
 def _plain(**message: Any) -> Answer:

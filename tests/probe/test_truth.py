@@ -69,13 +69,16 @@ def wrong(held: Held, server: Simulated) -> list[str]:
     counts=st.booleans(),
     thinks=st.booleans(),
     echoes=st.booleans(),
+    preopened=st.booleans(),
     calls=st.integers(0, 3),
     least=st.sampled_from((1, 1, 16, 40)),
 )
 def test_nothing_is_said_that_is_not_so(
-    truth: dict[str, Any], *, counts: bool, thinks: bool, echoes: bool, calls: int, least: int
+    truth: dict[str, Any], *, counts: bool, thinks: bool, echoes: bool, preopened: bool, calls: int, least: int
 ) -> None:
-    server = simulated(truth, counts=counts, thinks=thinks, echoes=echoes, calls=calls, least=least)
+    server = simulated(
+        truth, counts=counts, thinks=thinks, echoes=echoes, preopened=preopened, calls=calls, least=least
+    )
     assert wrong(hold(server), server) == []
 
 

@@ -133,3 +133,9 @@ async def test_paths_and_query_of_the_profile() -> None:
         await _asked(f"{url}/openai", key="k", endpoint=endpoint)
     assert heads[0].startswith(b"POST /openai/deployments/x/chat?api-version=1 HTTP/1.1\r\n")
     assert b"api-key: k\r\n" in heads[0]
+
+
+async def test_a_model_in_the_path_is_quoted() -> None:
+    async with _answering(b"HTTP/1.1 204 No\r\n\r\n") as (url, heads):
+        await _asked(url, endpoint=Endpoint(chat_path="/deployments/{model}/chat"))
+    assert heads[0].startswith(b"POST /deployments/a%2Fb/chat HTTP/1.1\r\n")

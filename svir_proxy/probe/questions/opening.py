@@ -30,6 +30,7 @@ from svir_proxy.probe.subject import MOST_ROOM, Subject
 _LIMIT: Final = "request.max_tokens_field"
 _TEMPERATURE: Final = "request.optional_fields.temperature"
 _CARRIER: Final = "response.reasoning"
+_PREOPENED: Final = "think_tags_preopened"
 _STREAM: Final = "request.stream"
 _USAGE: Final = "request.optional_fields.stream_options"
 _CONTENT: Final = "response.content"
@@ -37,6 +38,8 @@ _SHORT: Final = 2
 """Tokens of an answer that is cut on purpose."""
 _SMALL: Final = 16
 """Tokens that a server takes as a limit which takes no smaller one."""
+_LETTERS: Final = 16
+"""Of a long token."""
 _CUTS: Final = 3
 """Pieces of text that show how a stream grows."""
 
@@ -46,6 +49,10 @@ def plain(subject: Subject) -> Dialogue:
     reading = yield from _first(subject)
     while reading.cut and not reading.text.strip() and subject.room < MOST_ROOM:
         subject.room *= 4
+        reading = yield subject.ask(HELLO)
+    carrier = _carrier(reading)
+    if carrier.value == _PREOPENED:
+        subject.learn(reasoning=_PREOPENED)
         reading = yield subject.ask(HELLO)
     subject.control, subject.control_tokens = reading.text, reading.completion_tokens
     subject.echoes = HELLO in reading.text
@@ -59,15 +66,18 @@ def plain(subject: Subject) -> Dialogue:
             "echo", "yes", f"asked {quoted(HELLO)} it says {quoted(reading.text)}: what it says shows nothing"
         )
     yield Finding("answer", "yes", in_words(reading))
-    yield from _carrier(reading)
+    yield carrier
 
 
 def _first(subject: Subject) -> Asking[Reading]:
     """The first answer, with as few of the usual fields as it takes."""
     refusal = ""
-    for limit in (subject.base.request.max_tokens_field, "max_completion_tokens", "max_tokens", None):
+    usual = subject.base.request.max_tokens_field
+    for limit in dict.fromkeys(
+        (usual if usual != "both" else "max_tokens", "max_completion_tokens", "max_tokens", None)
+    ):
         for cool in (True, False):
-            subject.limit, subject.cool = "max_tokens" if limit == "both" else limit, cool
+            subject.limit, subject.cool = limit, cool
             reading = yield subject.ask(HELLO)
             if not reading.refused:
                 return reading
@@ -77,16 +87,15 @@ def _first(subject: Subject) -> Asking[Reading]:
     raise NotInterviewed(f"the server refuses even the plainest request: {refusal}")
 
 
-def _carrier(reading: Reading) -> Dialogue:
+def _carrier(reading: Reading) -> Finding:
     said = reading.raw.said
     if "</think>" in said and "<think>" not in said.partition("</think>")[0]:
-        yield Finding(_CARRIER, "think_tags_preopened", f"the answer has </think> and no <think>: {quoted(said)}")
-    elif "<think>" in said:
-        yield Finding(_CARRIER, "field", "reasoning comes between think tags, both of them in the content")
-    elif reading.raw.reasoning_keys:
-        yield Finding(_CARRIER, "field", f"reasoning comes as {', '.join(sorted(reading.raw.reasoning_keys))}")
-    else:
-        yield unknown(_CARRIER, "the model did not reason")
+        return Finding(_CARRIER, _PREOPENED, f"the answer has </think> and no <think>: {quoted(said)}")
+    if "<think>" in said:
+        return Finding(_CARRIER, "field", "reasoning comes between think tags, both of them in the content")
+    if reading.raw.reasoning_keys:
+        return Finding(_CARRIER, "field", f"reasoning comes as {', '.join(sorted(reading.raw.reasoning_keys))}")
+    return unknown(_CARRIER, "the model did not reason")
 
 
 def streamed(subject: Subject) -> Dialogue:
@@ -107,6 +116,7 @@ def streamed(subject: Subject) -> Dialogue:
     if len(texts) < _CUTS:
         yield unknown(_CONTENT, f"the answer came in {len(texts)} pieces")
     elif all(later.startswith(earlier) for earlier, later in itertools.pairwise(texts)):
+        subject.learn(content="cumulative")
         yield Finding(_CONTENT, "cumulative", f"each piece repeats the text so far: {quoted(reading.raw.said)}")
     else:
         yield Finding(_CONTENT, "incremental", f"{len(texts)} pieces, each with new text")
@@ -158,7 +168,6 @@ def limits(subject: Subject) -> Dialogue:
         yield unknown(_LIMIT, "a request with either name is refused")
         return
     short = max(_SHORT, subject.least)
-    longer = subject.control_tokens is None or subject.control_tokens > short + 1
     read: dict[str, str] = {}
     for name in ("max_tokens", "max_completion_tokens"):
         ask = subject.ask(HELLO)
@@ -166,10 +175,8 @@ def limits(subject: Subject) -> Dialogue:
         reading = yield type(ask)({**body, name: short})
         if reading.refused:
             read[name] = "rejected"
-        elif reading.cut or (longer and reading.completion_tokens in range(1, short + 1)):
-            read[name] = "kept"
         else:
-            read[name] = "ignored"
+            read[name] = "kept" if _is_short(subject, reading, short) else "ignored"
     told = ", ".join(f"{name} {fate}" for name, fate in read.items())
     usual = subject.base.request.max_tokens_field
     names = [name for name in (usual, *read) if read.get(name) == "kept"]
@@ -178,6 +185,14 @@ def limits(subject: Subject) -> Dialogue:
         return
     subject.limit = names[0]
     yield Finding(_LIMIT, names[0], told)
+
+
+def _is_short(subject: Subject, reading: Reading, limit: int) -> bool:
+    """Whether a limit of so many tokens ended the answer, and not one of the server's own."""
+    if reading.completion_tokens is None:
+        return reading.cut and len(reading.text) + len(reading.reasoning) <= _LETTERS * limit
+    longer = subject.control_tokens is None or subject.control_tokens > limit + 1
+    return reading.completion_tokens <= limit + 1 and (reading.cut or longer)
 
 
 OPENING: Final = (

@@ -111,3 +111,42 @@ def test_what_a_stream_is_made_of() -> None:
 )
 def test_whether_counts_can_be_trusted(server: Simulated, *, counts: bool) -> None:
     assert _opened(server).interview.subject.counts is counts
+
+
+def test_answers_are_read_as_was_learned() -> None:
+    held = hold(Simulated({"model": "any"}, thinks=True, preopened=True))
+    assert held["response.reasoning"].value == "think_tags_preopened"
+    assert held.interview.subject.control.strip() == GREETING
+    assert held["response_format.json_schema"].value == "kept"
+    assert held["stop"].value == "kept"
+
+
+def test_a_stream_that_repeats_itself_is_read_as_one() -> None:
+    class Writes(Simulated):
+        def _say(self, body: Mapping[str, Any], visible: list[str], tools: list[str]) -> tuple[str, list[str]]:
+            text, calls = super()._say(body, visible, tools)
+            call = '<tool_call> {"name": "get_weather", "arguments": {"city": "Oslo"}} </tool_call>'
+            return (call, []) if "get_weather" in calls else (text, calls)
+
+    held = hold(Writes({"content": "cumulative"}))
+    assert (held["response.content"].value, held["stream_with_tools"].value) == ("cumulative", "kept")
+
+
+@pytest.mark.parametrize("counts", [True, False])
+@pytest.mark.parametrize("fact", ["kept", "ignored"])
+def test_a_limit_of_the_servers_own_is_not_taken_for_the_asked_one(fact: str, *, counts: bool) -> None:
+    class Talks(Simulated):
+        def _say(self, *_: Any) -> tuple[str, list[str]]:
+            return "on and on " * 100, []
+
+        def _sent(self, body: Mapping[str, Any], *rest: Any, **more: Any) -> Answer:
+            kept = [name for name in ("max_tokens", "max_completion_tokens") if self.fact(f"limit.{name}") == "kept"]
+            own = {name: min(body.get(name, 50), 50) for name in kept} or {"max_tokens": 50}
+            names = {"max_tokens", "max_completion_tokens"}
+            return super()._sent({**{k: v for k, v in body.items() if k not in names}, **own}, *rest, **more)
+
+        def _honours(self, path: str, *, present: bool = True) -> bool:
+            return True if path.startswith("limit.") else super()._honours(path, present=present)
+
+    server = Talks({"limit.max_tokens": fact, "limit.max_completion_tokens": "ignored"}, counts=counts)
+    assert _opened(server)["max_tokens_field"].value == ("max_tokens" if fact == "kept" else "unknown")
