@@ -45,12 +45,36 @@ def add_parser(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) 
     parser.add_argument("--json", action="store_true", help="print one JSON object")
     parser.add_argument("--quiet", action="store_true", help="say nothing while it runs")
     parser.add_argument("--rules", action="store_true", help="print the rules, ask nobody")
+    corpus = parser.add_argument_group(
+        "recorded cases",
+        "With --corpus a proxy is asked, and behind it a scripted server sends what real ones once sent. Without a URL "
+        "that is svir-proxy itself; another proxy at URL has to have that server as its backend.",
+    )
+    corpus.add_argument("--corpus", action="store_true", help="replay the recorded cases through a proxy")
+    corpus.add_argument(
+        "--upstream",
+        type=_address,
+        default=("127.0.0.1", 9797),
+        metavar="HOST:PORT",
+        help="where the scripted server "
+        "answers the proxy at URL; 127.0.0.1:9797. With --model all cases have that name, else each its own",
+    )
+    corpus.add_argument(
+        "--only", action="append", default=[], metavar="GLOB", help="only these cases, such as 'vllm/*'"
+    )
+    corpus.add_argument(
+        "--split", action="append", default=[], choices=("whole", "random", "byte"), help="only this cut of the bodies"
+    )
 
 
 def run(args: argparse.Namespace) -> int:
     """Ask, judge, print."""
     if args.rules:
         return _print_rules()
+    if args.corpus:
+        from svir_proxy.cli.replay import replay  # noqa: PLC0415 - the proxy itself is another matter
+
+        return replay(args)
     # Imported here: --help need not wait for httpx and jsonschema.
     from svir_proxy.conform.client import Client, is_url  # noqa: PLC0415 - see above
 
@@ -115,6 +139,13 @@ def _number(text: str) -> int:
     if not number:
         raise argparse.ArgumentTypeError(f"a number above 0, not {text!r}")
     return number
+
+
+def _address(text: str) -> tuple[str, int]:
+    host, _, port = text.rpartition(":")
+    if not host or not port.isdigit() or int(port) > 65535:
+        raise argparse.ArgumentTypeError(f"HOST:PORT, not {text!r}")
+    return host.strip("[]"), int(port)
 
 
 def _prompt(text: str) -> tuple[str, str]:

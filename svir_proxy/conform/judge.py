@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from contextlib import suppress
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final
 
@@ -43,22 +44,23 @@ class Seen:
 
 def judge(case: Case, seen: Seen, *, reached: bool) -> list[str]:
     """Everything that is wrong with the answer. *reached*: the upstream was asked, so its words must show."""
+    if seen.status != case.expect["http_status"]:
+        return wrong_content(case, seen, reached=reached)
+    usage = asks_for_usage(case.request) and case.expect.get("usage") is not None
+    return form(case.request, seen, usage=usage) + wrong_content(case, seen, reached=reached)
+
+
+def wrong_content(case: Case, seen: Seen, *, reached: bool) -> list[str]:
+    """What is wrong with what the answer says, whatever form it says it in."""
     request, expect = case.request, case.expect
     if seen.status != expect["http_status"]:
         return [f"status {seen.status}, not {expect['http_status']}: {seen.body[:200]!r}"]
-    usage = asks_for_usage(request) and expect.get("usage") is not None
-    problems = form(request, seen, usage=usage)
-    if seen.status >= 400:
-        if dialect.check_error(seen.body):
-            return problems
-        said = {"error": json.loads(seen.body)["error"]}
-    elif case.streamed:
-        said = dialect.summarize(seen.body)
-    else:
-        said = dialect.summarize_completion(seen.body)
+    streamed = case.streamed and seen.status < 400
+    said = dialect.summarize(seen.body) if streamed else dialect.summarize_completion(seen.body)
+    problems = [*_content(expect, said, reached), *_usage(case, said)]
     if again := _history_ids(request) & set(said.get("tool_call_ids") or ()):
         problems.append(f"call ids of the history again: {sorted(again)}")
-    return problems + list(_content(expect, said, reached)) + list(_usage(case, said))
+    return problems
 
 
 def form(request: Mapping[str, Any], seen: Seen, *, usage: bool | None = None) -> list[str]:
@@ -96,22 +98,33 @@ def _transport(seen: Seen) -> Iterator[str]:
 def _pieces(body: bytes) -> Iterator[str]:
     """What the dialect asks of deltas beyond their shape: none empty, none null, one call after the other."""
     last, first = -1, True
+    for delta, finish in _deltas(body):
+        if first and delta != {"role": "assistant", "content": ""}:
+            yield f"the first delta is {delta}"
+        if not first and not delta and finish is None:
+            yield "an empty delta"
+        if not first and (blank := [key for key, value in delta.items() if not value]):
+            yield f"a delta whose {blank} is blank"
+        first = False
+        for piece in delta.get("tool_calls") or ():
+            index = piece.get("index") if isinstance(piece, dict) else None
+            if not isinstance(index, int):
+                continue  # the schema says it
+            if index < last:
+                yield f"a piece of call {index} after call {last} began"
+            last = index
+
+
+def _deltas(body: bytes) -> Iterator[tuple[dict[str, Any], Any]]:
+    """The deltas of a stream, each with its finish reason; what is none, the checker has told."""
     for line in body.splitlines():
         if not line.startswith(b"data: {"):
             continue
-        for choice in json.loads(line[6:]).get("choices") or ():
-            delta = choice["delta"]
-            if first and delta != {"role": "assistant", "content": ""}:
-                yield f"the first delta is {delta}"
-            if not first and not delta and choice["finish_reason"] is None:
-                yield "an empty delta"
-            if not first and (blank := [key for key, value in delta.items() if not value]):
-                yield f"a delta whose {blank} is blank"
-            first = False
-            for piece in delta.get("tool_calls") or ():
-                if piece["index"] < last:
-                    yield f"a piece of call {piece['index']} after call {last} began"
-                last = piece["index"]
+        with suppress(ValueError, TypeError, KeyError, RecursionError):
+            for choice in json.loads(line[6:]).get("choices") or ():
+                delta = choice["delta"]
+                if isinstance(delta, dict):
+                    yield delta, choice.get("finish_reason")
 
 
 def _history_ids(request: Mapping[str, Any]) -> set[str]:
@@ -149,7 +162,10 @@ def _content(expect: Mapping[str, Any], said: Mapping[str, Any], reached: bool) 
             yield f"finish_reason {reason!r}, not {expect['finish_reason']!r}"
 
 
-def _error(wanted: Mapping[str, Any], error: Mapping[str, Any], reached: bool) -> Iterator[str]:
+def _error(wanted: Mapping[str, Any], error: Any, reached: bool) -> Iterator[str]:
+    if not isinstance(error, dict):
+        yield f"the error is no object: {error!r}"
+        return
     if "type" in wanted and error.get("type") != wanted["type"]:
         yield f"error.type {error.get('type')!r}, not {wanted['type']!r}"
     if "code" in wanted and not _same_code(wanted["code"], error.get("code")):

@@ -5,11 +5,12 @@ from __future__ import annotations
 import textwrap
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from typing import Any, Final, Literal
+from typing import Any, Final
 
 from svir_proxy.conform.interview import Interview
 from svir_proxy.conform.rules import RULES, Rule
 from svir_proxy.conform.rules.rule import KEPT
+from svir_proxy.conform.score import Score, Verdict
 
 _WIDTH: Final = 116
 
@@ -27,30 +28,10 @@ class Finding:
     """
 
     rule: Rule
-    verdict: Literal["kept", "broken", "not shown"]
+    verdict: Verdict
     shown: int = 0
     broken: int = 0
     evidence: str = ""
-
-
-@dataclass(frozen=True, slots=True)
-class Score:
-    """How many rules were kept, of those that showed, of all there are."""
-
-    kept: int
-    shown: int
-    rules: int
-
-    @property
-    def full(self) -> bool:
-        """Whether everything that showed was kept."""
-        return self.kept == self.shown
-
-    def __str__(self) -> str:
-        share = f"{self.kept / self.shown:.0%}" if self.shown else "-"
-        return f"{self.kept:3} of {self.shown:3} shown {share:>5}" + (
-            f"   ({self.rules - self.shown} not shown)" if self.rules > self.shown else ""
-        )
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,12 +46,12 @@ class Report:
     @property
     def score(self) -> Score:
         """Of all rules."""
-        return _score(self.findings)
+        return Score.of([finding.verdict for finding in self.findings])
 
     def areas(self) -> dict[str, Score]:
         """The score of each area, in the order of the rules."""
         names = dict.fromkeys(finding.rule.area for finding in self.findings)
-        return {name: _score([one for one in self.findings if one.rule.area == name]) for name in names}
+        return {name: Score.of([one.verdict for one in self.findings if one.rule.area == name]) for name in names}
 
     def broken(self) -> list[Finding]:
         """The rules that were broken."""
@@ -101,8 +82,8 @@ class Report:
         return {
             "url": self.url,
             "model": self.model,
-            "score": _as_json(self.score),
-            "areas": {area: _as_json(score) for area, score in self.areas().items()},
+            "score": self.score.as_json(),
+            "areas": {area: score.as_json() for area, score in self.areas().items()},
             "rules": [
                 {
                     "name": finding.rule.name,
@@ -125,7 +106,7 @@ def report_on(url: str, interview: Interview, secrets: Sequence[str] = ()) -> Re
     for rule in RULES:
         seen = list(rule.look(interview))
         breaches = [evidence for evidence in seen if evidence != KEPT]
-        verdict: Literal["kept", "broken", "not shown"] = "broken" if breaches else "kept" if seen else "not shown"
+        verdict: Verdict = "broken" if breaches else "kept" if seen else "not shown"
         evidence = _without(breaches[0], secrets) if breaches else ""
         findings.append(Finding(rule, verdict, len(seen), len(breaches), evidence))
     return Report(_without(url, secrets), interview.model, findings, interview.unasked)
@@ -135,13 +116,3 @@ def _without(text: str, secrets: Sequence[str]) -> str:
     for secret in filter(None, secrets):
         text = text.replace(secret, "***")
     return text
-
-
-def _score(findings: Sequence[Finding]) -> Score:
-    verdicts = [finding.verdict for finding in findings]
-    kept = verdicts.count("kept")
-    return Score(kept, kept + verdicts.count("broken"), len(verdicts))
-
-
-def _as_json(score: Score) -> dict[str, int]:
-    return {"kept": score.kept, "shown": score.shown, "rules": score.rules}

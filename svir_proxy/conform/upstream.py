@@ -1,7 +1,7 @@
 """A scripted upstream: answers a chat request with what the script holds for its model.
 
 It frames an answer as a real server would: chunked or as HTTP/1.0, in the pieces it is given, cut off in the middle of
-the body, or not at all. Loopback only.
+the body, or not at all. On loopback, unless it is told another address.
 """
 
 from __future__ import annotations
@@ -81,40 +81,50 @@ class ScriptedUpstream:
     that are listed when it first asks.
     """
 
-    def __init__(self, script: dict[str, Answer] | None = None, models: Answer | None = None) -> None:
+    def __init__(
+        self,
+        script: dict[str, Answer] | None = None,
+        models: Answer | None = None,
+        *,
+        host: str = "127.0.0.1",
+        port: int = 0,
+    ) -> None:
+        self._host, self._port = host, port
         self.script = script if script is not None else {}
         self.models = models
+        self.otherwise: Answer | None = None
+        """The answer for a model that the script does not have."""
         self.received: list[Received] = []
         """Every request, GETs included."""
-        self._exchanges: set[asyncio.Task[None]] = set()
+        self._connections: dict[asyncio.Task[None], asyncio.StreamWriter] = {}
 
     async def __aenter__(self) -> Self:
-        self._server = await asyncio.start_server(self._serve, "127.0.0.1", 0)
+        self._server = await asyncio.start_server(self._serve, self._host, self._port)
         return self
 
     async def __aexit__(self, *exc: object) -> None:
         self._server.close()
-        for exchange in self._exchanges:
-            exchange.cancel()
-        await asyncio.gather(*self._exchanges, return_exceptions=True)
+        for writer in self._connections.values():
+            writer.transport.abort()  # whoever waits for its client sees that it is gone
+        await asyncio.gather(*self._connections, return_exceptions=True)
         await self._server.wait_closed()
 
     @property
     def base_url(self) -> str:
         """As an operator writes it, with ``/v1``."""
-        return f"http://127.0.0.1:{self._server.sockets[0].getsockname()[1]}/v1"
+        return f"http://{self._host}:{self._server.sockets[0].getsockname()[1]}/v1"
 
     async def _serve(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-        exchange = asyncio.current_task()
-        assert exchange is not None
-        self._exchanges.add(exchange)
+        task = asyncio.current_task()
+        assert task is not None
+        self._connections[task] = writer
         try:
             while await self._exchange(reader, writer):
                 pass
         except (ConnectionError, asyncio.IncompleteReadError):
             pass  # the proxy left
         finally:
-            self._exchanges.discard(exchange)
+            del self._connections[task]
             writer.close()
 
     async def _exchange(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> bool:
@@ -122,7 +132,7 @@ class ScriptedUpstream:
         self.received.append(received)
         if received.method == "GET":
             return await _send(writer, self.models or self._model_list())
-        answer = self.script.get(_model(received))
+        answer = self.script.get(_model(received), self.otherwise)
         if answer is None:
             return await _send(writer, json_answer({"error": {"message": "the script has no such model"}}, 404))
         while answer.then is not None and answer.received:
@@ -136,8 +146,12 @@ class ScriptedUpstream:
 
 
 def _model(received: Received) -> str:
-    """The model asked for: in the body, or in an Azure deployment's path."""
-    model = received.json().get("model")
+    """The model asked for: in the body, or in an Azure deployment's path; "" for a body that is none."""
+    try:
+        body = received.json()
+    except ValueError:
+        return ""
+    model = body.get("model") if isinstance(body, dict) else None
     if not model and "/deployments/" in received.target:
         return unquote(received.target.split("/deployments/", 1)[1].split("/", 1)[0])
     return str(model)
