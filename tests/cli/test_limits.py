@@ -31,7 +31,7 @@ from tests.server.support import (
 )
 from tests.server.transport.raw_server import HANG, Peer, RawServer, soon
 from tests.support.store import Store, running_store
-from tests.support.upstream import ScriptedUpstream, json_answer
+from svir_proxy.conform.upstream import ScriptedUpstream, json_answer
 
 USAGE: Final = {"prompt_tokens": 30, "completion_tokens": 12, "total_tokens": 42}
 KEYS: Final = {"ana": "sk-ana", "bo": "sk-bo"}
