@@ -336,3 +336,55 @@ async def test_the_sidecar_runs_as_its_pod_says(tmp_path: Path) -> None:
             serving.signal(signal.SIGTERM)
             assert (await serving.ended())[0] == 0
             assert await healthy(port) != 0
+
+
+class _Volume:
+    """A ConfigMap or a Secret as the kubelet mounts it: files are links into a folder that is changed in one step."""
+
+    def __init__(self, folder: Path, **files: str) -> None:
+        self.folder = folder
+        folder.mkdir()
+        self._writes = 0
+        self.write(**files)
+        for name in files:
+            (folder / name).symlink_to(f"..data/{name}")
+
+    def write(self, **files: str) -> None:
+        """Give it these contents."""
+        self._writes += 1
+        made = self.folder / f"..{self._writes}"
+        made.mkdir()
+        for name, text in files.items():
+            (made / name).write_text(text)
+        (self.folder / "..data_tmp").symlink_to(made.name)
+        (self.folder / "..data_tmp").rename(self.folder / "..data")
+
+
+async def test_pods_that_run_see_a_config_map_and_a_secret_change(tmp_path: Path) -> None:
+    """Nobody sends a signal, and no pod is replaced."""
+    async with ScriptedUpstream({"m": json_answer(COMPLETION)}) as upstream:
+        backend = {"name": "b", "base_url": upstream.base_url, "models": {"before": "m"}}
+        document: dict[str, Any] = {
+            "auth": {"keys": [{"key_file": str(tmp_path / "secrets/app")}]},
+            "backends": [backend],
+        }
+        secrets = _Volume(tmp_path / "secrets", app="sk-before")
+        config = _Volume(tmp_path / "config", **{"svir.yaml": yaml.safe_dump(document)})
+        environment = _environment("gateway") | {
+            "SVIR_CONFIG": str(tmp_path / "config/svir.yaml"),
+            "SVIR_SERVER__HOST": "127.0.0.1",
+            "SVIR_SERVER__PORT": "0",
+        }
+        async with container(["serve"], environment) as serving:
+            await serving.start(1)
+            assert await asyncio.to_thread(_ask, serving.base_url, "sk-before", "before") == 200
+            backend["models"] = {"after": "m"}
+            config.write(**{"svir.yaml": yaml.safe_dump(document)})
+            await serving.said("was reloaded")
+            assert await asyncio.to_thread(_ask, serving.base_url, "sk-before", "after") == 200
+            secrets.write(app="sk-after")
+            await serving.said("was reloaded")
+            statuses = [
+                await asyncio.to_thread(_ask, serving.base_url, key, "after") for key in ("sk-before", "sk-after")
+            ]
+            assert statuses == [401, 200]
