@@ -75,7 +75,10 @@ RATE: Final = Family(
     _RATES,
 )
 INPUT: Final = Family(
-    "svir_input_tokens", "counter", ("backend", "model"), "Tokens of prompts, as the servers reported them."
+    "svir_input_tokens",
+    "counter",
+    ("backend", "model"),
+    "Tokens of chat prompts, as the servers reported them.",
 )
 CACHED: Final = Family(
     "svir_cached_input_tokens",

@@ -9,6 +9,7 @@ from typing import Final, NamedTuple
 from svir_proxy.server.logs import lines_dropped
 from svir_proxy.server.metrics import families
 from svir_proxy.server.metrics.board import Board
+from svir_proxy.server.metrics.exposition import render
 from svir_proxy.server.metrics.gauges import Watched, read_gauges
 from svir_proxy.server.metrics.tally import Tally
 from svir_proxy.server.metrics.values import Values, add
@@ -63,7 +64,7 @@ class Metrics:
         else:
             self._write()  # whatever is told once is on the board, and is not lost with this process
             counters, gauges = await asyncio.to_thread(self._place.board.read)
-        return await asyncio.to_thread(_render, counters, gauges, accept)
+        return await asyncio.to_thread(render, {**counters, **gauges}, accept)
 
     def _counters(self) -> Values:
         values = self._tally.values()
@@ -93,9 +94,3 @@ class Metrics:
             self._failed = True
         else:
             self._written, self._failed = state, False
-
-
-def _render(counters: Values, gauges: Values, accept: str) -> tuple[str, bytes]:
-    from svir_proxy.server.metrics.exposition import render  # noqa: PLC0415 - a library that only a scrape needs
-
-    return render({**counters, **gauges}, accept)

@@ -82,6 +82,8 @@ class Tally:
         series.seconds[-1] += seconds
         if (error := record.error) is not None:
             series.errors[error.kind] = series.errors.get(error.kind, 0) + 1
+        elif status == 500:  # the proxy's own fault, which has a traceback in the log
+            series.errors["internal_error"] = series.errors.get("internal_error", 0) + 1
         if (answer := record.answer) is not None:
             _count_answer(series, record, answer)
         if record.notes:

@@ -86,11 +86,11 @@ async def test_requests_are_in_it_under_names_that_somebody_gave() -> None:
         text = (await client.get("/metrics")).text
     requests = sorted(line.partition("{")[2] for line in text.splitlines() if line.startswith("svir_requests_total{"))
     assert requests == [
-        'backend="",endpoint="other",model="",status="404"} 1.0',
-        'backend="b0",endpoint="chat/completions",model="fast",status="200"} 1.0',
-        'backend="b0",endpoint="chat/completions",model="other",status="200"} 2.0',
+        'endpoint="chat/completions",backend="b0",model="fast",status="200"} 1',
+        'endpoint="chat/completions",backend="b0",model="other",status="200"} 2',
+        'endpoint="other",backend="",model="",status="404"} 1',
     ]
-    assert 'svir_open_requests{backend=""} 0.0' in text, "who asks does not count itself"
+    assert 'svir_open_requests{backend=""} 0\n' in text, "who asks does not count itself"
 
 
 async def test_counts_stay_when_the_configuration_changes() -> None:
@@ -101,7 +101,7 @@ async def test_counts_stay_when_the_configuration_changes() -> None:
             app.reload(settings(**changed))
             await client.get("/nothing")
         text = (await client.get("/metrics")).text
-    assert 'svir_requests_total{backend="",endpoint="other",model="",status="404"} 3.0' in text, "off is off"
+    assert 'svir_requests_total{endpoint="other",backend="",model="",status="404"} 3\n' in text, "off is off"
 
 
 # ---------------------------------------------------------------- at an address of their own

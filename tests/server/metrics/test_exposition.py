@@ -5,9 +5,21 @@ from __future__ import annotations
 import platform
 import shutil
 import subprocess
+from collections.abc import Iterator
+from itertools import accumulate
 from typing import Any, Final
 
 import pytest
+from hypothesis import given
+from prometheus_client.exposition import generate_latest as write_text
+from prometheus_client.metrics_core import (
+    CounterMetricFamily,
+    GaugeMetricFamily,
+    HistogramMetricFamily,
+    InfoMetricFamily,
+    Metric,
+)
+from prometheus_client.openmetrics.exposition import generate_latest as write_openmetrics
 from prometheus_client.openmetrics.parser import text_string_to_metric_families as read_openmetrics
 from prometheus_client.parser import text_string_to_metric_families as read_text
 
@@ -19,6 +31,7 @@ from svir_proxy.server.metrics.families import FAMILIES
 from svir_proxy.server.metrics.tally import Tally
 from svir_proxy.server.metrics.values import Values
 from tests.server.metrics.records import Answered, record
+from tests.server.metrics.test_values import VALUES
 
 NASTY: Final = 'a"b\\c\nd{}é'
 OPENMETRICS: Final = "application/openmetrics-text"
@@ -51,8 +64,10 @@ def samples(text: str, *, openmetrics: bool = False) -> dict[str, list[tuple[dic
         ("", "text/plain; version=0.0.4; charset=utf-8"),
         ("*/*", "text/plain; version=0.0.4; charset=utf-8"),
         (f"{OPENMETRICS};version=1.0.0;q=0.5,text/plain;q=0.3", f"{OPENMETRICS}; version=1.0.0; charset=utf-8"),
-        (f"{OPENMETRICS};version=x", "text/plain; version=0.0.4; charset=utf-8"),
-        ("text/plain;version=1.0.0;escaping=nonsense", "text/plain"),
+        (f"text/plain;q=0.3, {OPENMETRICS.upper()} ;version=0.0.1", f"{OPENMETRICS}; version=1.0.0; charset=utf-8"),
+        (f"{OPENMETRICS};q=0", "text/plain; version=0.0.4; charset=utf-8"),
+        (f"{OPENMETRICS};q=0.0;version=1.0.0", "text/plain; version=0.0.4; charset=utf-8"),
+        ("text/plain;version=1.0.0;escaping=nonsense", "text/plain; version=0.0.4; charset=utf-8"),
         (";,;version=;=", "text/plain; version=0.0.4; charset=utf-8"),
     ],
 )
@@ -77,6 +92,53 @@ def test_what_is_told_is_read_back(openmetrics: bool) -> None:
     assert found["svir_output_tokens_per_second_sum"] == [(of_model, 10)]
     names = {family.shown_name for family in FAMILIES if family.kind != "histogram"}
     assert names <= found.keys()
+
+
+class Library:
+    """The same values as Prometheus' own library has them."""
+
+    def __init__(self, told: Values) -> None:
+        self._told = {**told, families.BUILD.name: {(svir_proxy.__version__, platform.python_version()): 1}}
+
+    def collect(self) -> Iterator[Metric]:
+        for family in FAMILIES:
+            metric = _MAKES[family.kind](family.name, family.help, labels=family.labels)
+            for labels, sample in self._told.get(family.name, {}).items():
+                if isinstance(sample, list):
+                    bounds = [*map(str, family.buckets), "+Inf"]
+                    buckets = list(zip(bounds, accumulate(sample[:-1]), strict=True))
+                    metric.add_metric(labels, buckets, sample[-1])
+                elif family.kind == "info":
+                    metric.add_metric([], dict(zip(family.labels, labels, strict=True)))
+                else:
+                    metric.add_metric(labels, sample)
+            yield metric
+
+
+_MAKES: Final[dict[str, Any]] = {
+    "counter": CounterMetricFamily,
+    "gauge": GaugeMetricFamily,
+    "histogram": HistogramMetricFamily,
+    "info": lambda name, text, labels: InfoMetricFamily(name, text),
+}
+
+
+@given(VALUES)
+def test_it_says_what_the_library_would(told: Values) -> None:
+    for openmetrics, write in ((False, write_text), (True, write_openmetrics)):
+        _, body = render(told, OPENMETRICS if openmetrics else "")
+        theirs = write(Library(told))  # type: ignore[arg-type]
+        read = read_openmetrics if openmetrics else read_text
+        ours, other = (
+            {
+                (metric.name, metric.type, metric.documentation): sorted(
+                    (sample.name, sorted(sample.labels.items()), float(sample.value)) for sample in metric.samples
+                )
+                for metric in read(text.decode())
+            }
+            for text in (body, theirs)
+        )
+        assert ours == other
 
 
 def test_all_metrics_are_declared_before_anything_was_counted() -> None:

@@ -51,6 +51,7 @@ ALL_OF_M = ("chat/completions", *OF_M)
         ({"path": "/x", "backend": "", "model": ""}, families.REQUESTS, {("other", "", "", "200"): 1}),
         ({}, families.ERRORS, {}),
         ({"error": LATE}, families.ERRORS, {(*ALL_OF_M, "upstream_timeout"): 1}),
+        ({"status": 500}, families.ERRORS, {(*ALL_OF_M, "internal_error"): 1}),
         ({"error": LATE}, families.REQUESTS, {(*ALL_OF_M, "200"): 1}),  # a stream that failed later
         # names
         ({"model": "n"}, families.REQUESTS, {("chat/completions", "b", "n", "200"): 1}),
