@@ -11,7 +11,6 @@ from __future__ import annotations
 import contextlib
 import os
 import struct
-import tempfile
 import zlib
 from typing import Any, Final
 
@@ -101,6 +100,8 @@ def _nameless_file() -> int:
     if hasattr(os, "memfd_create"):
         with contextlib.suppress(OSError):  # an old kernel, or one that forbids it
             return os.memfd_create("svir-metrics")
+    import tempfile  # noqa: PLC0415 - where it is needed
+
     with tempfile.TemporaryFile(prefix="svir-metrics-") as file:
         return os.dup(file.fileno())
 
