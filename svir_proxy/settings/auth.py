@@ -23,6 +23,7 @@ from svir_proxy.settings.fields import (
     read_text,
 )
 from svir_proxy.settings.problems import Problem, several
+from svir_proxy.settings.rules import ModelPattern
 
 Count = Annotated[int, Field(ge=1)]
 
@@ -84,8 +85,8 @@ class AuthKey(Section):
     """A file that holds the key."""
     sha256: Annotated[str, AfterValidator(hex_digest)] | None = Field(default=None, repr=False)
     """The SHA-256 of the key in hex, for a configuration that holds no secret."""
-    models: list[Annotated[str, Field(min_length=1)]] | None = None
-    """The models that the key may use, by the names that clients use; a * stands for any text. Not set: all."""
+    models: list[ModelPattern] | None = None
+    """The models that the key may use, by the names that clients use; one * stands for any text. Not set: all."""
     expires: Expiry | None = None
     """When the key ends: a day, which is its last, or a time. UTC unless it says otherwise."""
     limits: KeyLimits | None = None

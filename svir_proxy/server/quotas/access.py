@@ -6,7 +6,6 @@ when it is over. What is refused counts nothing.
 
 from __future__ import annotations
 
-import re
 import secrets
 import time
 from collections.abc import Callable, Iterable
@@ -16,6 +15,7 @@ from typing import Any, Final, Self
 
 from svir_proxy.errors import ProxyError
 from svir_proxy.server.http import Headers
+from svir_proxy.server.model_names import is_like
 from svir_proxy.server.quotas.bounds import Bound, Counted, bounds_of
 from svir_proxy.server.quotas.counters import Counters, Demand, StoreDown, Verdict
 from svir_proxy.server.quotas.counting_place import CountingPlace
@@ -26,7 +26,6 @@ from svir_proxy.settings import AuthSettings, KeyLimits
 
 _EVERYBODY: Final = "open"
 """The account of a proxy without keys."""
-_NOTHING: Final = "(?!)"
 _SPANS: Final = {"minute": "in a minute", "day": "in a day", "month": "in a month"}
 
 
@@ -45,11 +44,12 @@ class Policy:
         """Whether tokens have."""
         self.last: tuple[float, Verdict] | None = None
         """When a request was last counted (Unix time), and what was found then; for who looks on."""
-        self._may = re.compile("|".join(map(_pattern, self.models or ())) or _NOTHING, re.DOTALL)
+        self._names = frozenset(self.models or ())
+        self._patterns = tuple(model for model in self._names if "*" in model)
 
     def may_use(self, model: str) -> bool:
         """Whether it may use *model*, by the name that the client says."""
-        return self.models is None or self._may.fullmatch(model) is not None
+        return self.models is None or model in self._names or any(is_like(model, it) for it in self._patterns)
 
     def used(self, now: float) -> list[tuple[str, int, int]]:
         """Each limit in time: its setting, what counts at *now* of what the last request found, and how much may."""
@@ -184,10 +184,6 @@ def _not_allowed(policy: Policy, model: str) -> ProxyError:
     may = ", ".join(policy.models or ()) or "none"
     named = f"the model {model!r}" if model else "a request that names no model"
     return ProxyError("model_not_allowed", f"{policy.who} may not use {named}. It may use {may}.", param="model")
-
-
-def _pattern(name: str) -> str:
-    return ".*".join(map(re.escape, name.split("*")))
 
 
 def _not_counted() -> ProxyError:

@@ -254,6 +254,8 @@ async def test_it_goes_on_when_the_time_has_come(now: list[float]) -> None:
         ([], "", False),
         (["mini"], "", False),
         (["*"], "", True),
+        (["a", "b*"], "bc", True),
+        (["x*y"], "x" * 100_000, False),
     ],
 )
 def test_names_and_patterns(models: list[str], asked: str, *, allowed: bool) -> None:
