@@ -21,10 +21,7 @@ PATIENCE: Final = 2.0
 """Seconds without any progress after which `LineWriter.flush` gives up."""
 _PIECE: Final = 4096
 """Bytes of one write, unless a line is longer: what a pipe takes in one go (PIPE_BUF), so that lines of several
-processes stay whole. It is also how much is formatted before the interpreter turns to the requests."""
-
-Line = Callable[[], str]
-"""Makes the text of a line, without its end. Called in the thread."""
+processes stay whole."""
 
 
 class _Piece(NamedTuple):
@@ -42,7 +39,7 @@ class _Gap:
         self.count = 1
         self._tell = tell
 
-    def __call__(self) -> str:
+    def __str__(self) -> str:
         return self._tell(self.count)
 
 
@@ -61,7 +58,7 @@ class LineWriter:
         self._lost = 0  # lines that could not be written, which is yet to be told
         # Reentrant: what ends an object may log, at any moment.
         self._lock = threading.Condition(threading.RLock())
-        self._lines: list[tuple[Line, int]] = []
+        self._lines: list[str | _Gap] = []
         self._held = 0  # bytes, also of those that are being written
         self._progress = 0  # pieces that were written
         self._is_idle = True  # the thread waits for a first line
@@ -69,13 +66,13 @@ class LineWriter:
         self._urgent = threading.Event()
         self._thread: threading.Thread | None = None
 
-    def put(self, line: Line, size: int, *, urgent: bool = False) -> None:
-        """Have *line* written, of about *size* bytes; at once, where it is *urgent*."""
+    def put(self, line: str, *, urgent: bool = False) -> None:
+        """Have *line* written, without its end; at once, where it is *urgent*."""
         with self._lock:
-            held = self._held + size
+            held = self._held + len(line)
             if held <= self._limit or (urgent and held <= self._limit * 3 // 2):
                 self._held = held
-                self._lines.append((line, size))
+                self._lines.append(line)
             else:
                 self._leave_out()
             wakes, self._is_idle = self._is_idle, False
@@ -90,11 +87,11 @@ class LineWriter:
     def _leave_out(self) -> None:
         """Leave a line out, and have that told in its place."""
         self.dropped += 1
-        gap = self._lines[-1][0] if self._lines else None
+        gap = self._lines[-1] if self._lines else None
         if isinstance(gap, _Gap):
             gap.count += 1
         else:
-            self._lines.append((_Gap(self.tell_gap), 1))
+            self._lines.append(_Gap(self.tell_gap))
             self._held += 1
 
     def flush(self) -> None:
@@ -150,25 +147,21 @@ class LineWriter:
         return True
 
 
-def _pieces(lines: Iterable[tuple[Line, int]]) -> Iterator[_Piece]:
+def _pieces(lines: Iterable[str | _Gap]) -> Iterator[_Piece]:
     data, count, held = b"", 0, 0
-    for line, size in lines:
-        text = _encoded(_made(line))
+    for line in lines:
+        text = _encoded(str(line))
         if data and len(data) + len(text) > _PIECE:
             yield _Piece(data, count, held)
             data, count, held = b"", 0, 0
         data += text
-        count += not isinstance(line, _Gap)
-        held += size
+        if isinstance(line, _Gap):
+            held += 1
+        else:
+            count += 1
+            held += len(line)
     if data:
         yield _Piece(data, count, held)
-
-
-def _made(line: Line) -> str:
-    try:
-        return line()
-    except Exception as exc:  # noqa: BLE001 - one line that cannot be told does not end the log
-        return f"a line of the log cannot be told: {exc!r}"
 
 
 def _encoded(text: str) -> bytes:

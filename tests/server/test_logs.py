@@ -155,6 +155,19 @@ def test_what_a_line_tells_may_change_afterwards(
     assert "before" in capsys.readouterr().err
 
 
+def test_a_line_that_cannot_be_told_ends_nothing(
+    loggers: list[logging.Logger], capsys: pytest.CaptureFixture[str]
+) -> None:
+    del loggers
+    set_up_logging(LoggingSettings())
+    logging.getLogger("svir_proxy").warning("%d", "no number")
+    logging.getLogger("svir_proxy").warning("the next")
+    flush_logs()
+    first, second = capsys.readouterr().err.splitlines()
+    assert first.startswith("a line of the log cannot be told: TypeError(")
+    assert second.endswith("the next")
+
+
 def test_what_was_left_out_is_told_in_the_form_of_the_log(
     loggers: list[logging.Logger], capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
