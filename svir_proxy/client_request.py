@@ -246,5 +246,9 @@ def _call_ids(calls: Any) -> Iterator[str]:
 
 def _part_kinds(content: list[Any]) -> Iterator[str]:
     for part in content:
-        if isinstance(part, dict) and (kind := _PART_KINDS.get(str(part.get("type")))):
+        if not isinstance(part, dict):
+            continue
+        if kind := _PART_KINDS.get(str(part.get("type"))):
             yield kind
+        elif "type" not in part:  # vLLM tells such a part by its key
+            yield from (kind for key, kind in _PART_KINDS.items() if key in part)

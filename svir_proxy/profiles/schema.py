@@ -69,6 +69,9 @@ class Endpoint(_Part):
     """How the upstream's key is sent: ``Authorization: Bearer``, the header ``api-key``, or not at all."""
     query: dict[str, str] = {}
     """Query parameters of every request (Azure's ``api-version``)."""
+    cloud: bool = False
+    """Whether this is a provider's service on the public internet: what it fetches for a URL in a request is not of the
+    operator's own network."""
 
 
 class ToolChoiceFacts(_Part):
@@ -113,8 +116,9 @@ class RequestFacts(_Part):
     """Top-level fields an answer can do without, by name."""
     response_format: ResponseFormatFacts = ResponseFormatFacts()
     images: Fact = "kept"
-    remote_images: Fact = "unknown"
-    """Images given as an http(s) URL, which the server has to fetch."""
+    remote_images: Fact | Literal["withheld"] = "unknown"
+    """Images given as an http(s) URL, which the server has to fetch. ``withheld``: whatever it does with them, it may
+    stand in a network of the operator's, and gets none; `svir_proxy.settings.backend` says so, no profile does."""
     audio: Fact = "kept"
     files: Fact = "kept"
     content_parts: Fact = "kept"

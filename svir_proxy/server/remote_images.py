@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import asyncio
 import base64
-import ipaddress
 import socket
 from collections.abc import Awaitable, Callable, Mapping
 from typing import Any, Final
@@ -17,6 +16,7 @@ from urllib.parse import urljoin, urlsplit
 
 import httpx
 
+from svir_proxy.addresses import is_public
 from svir_proxy.client_request import Body, content_parts
 from svir_proxy.errors import ProxyError
 from svir_proxy.request.context import with_values
@@ -27,8 +27,6 @@ MAX_IMAGES: Final = 20
 _SECONDS: Final = 15.0
 _HOPS: Final = 3
 _TYPES: Final = ("image/png", "image/jpeg", "image/gif", "image/webp", "image/bmp", "image/tiff", "image/avif")
-
-_NAT64: Final = ipaddress.IPv6Network("64:ff9b::/96")
 
 Resolve = Callable[[str, int], Awaitable[list[str]]]
 
@@ -108,18 +106,6 @@ class ImageFetcher:
         if self._transport is None:
             self._transport = httpx.AsyncHTTPTransport(trust_env=False)
         return await self._transport.handle_async_request(request)
-
-
-def is_public(address: str) -> bool:
-    """Whether *address* is one of the public internet, also where it wraps an IPv4 address in an IPv6 one."""
-    ip = ipaddress.ip_address(address)
-    if isinstance(ip, ipaddress.IPv6Address):
-        wrapped = ip.ipv4_mapped or ip.sixtofour or (ip.teredo[1] if ip.teredo else None)
-        if wrapped is None and ip in _NAT64:
-            wrapped = ipaddress.IPv4Address(int(ip) & 0xFFFFFFFF)
-        if wrapped is not None:
-            ip = wrapped
-    return ip.is_global and not ip.is_multicast
 
 
 async def _addresses(host: str, port: int) -> list[str]:

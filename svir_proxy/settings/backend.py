@@ -5,9 +5,11 @@ from __future__ import annotations
 import re
 from functools import cached_property
 from typing import TYPE_CHECKING, Annotated, Any, Final, Literal, Self
+from urllib.parse import urlsplit
 
 from pydantic import AfterValidator, Field, SecretStr, ValidationInfo, field_validator, model_validator
 
+from svir_proxy.addresses import may_be_public
 from svir_proxy.profiles import Profile, ProfileError, builtin_names, load_profile
 from svir_proxy.profiles.loader import merge
 from svir_proxy.settings.base_url import normalize_base_url
@@ -80,7 +82,7 @@ class Backend(Section):
     """A PEM file with the authority that signed the server's certificate, instead of the usual ones."""
     remote_images: Literal["reject", "inline", "pass"] | None = None
     """What becomes of an image given as a URL: refused, fetched and put inline by the proxy, or left to the server.
-    Not set: as the profile has it."""
+    Not set: left to a cloud provider that takes it, else refused: the server would fetch it inside of your network."""
 
     @field_validator("models")
     @classmethod
@@ -136,7 +138,17 @@ class Backend(Section):
         """The profile with what this backend says otherwise."""
         fact = _REMOTE_IMAGES.get(self.remote_images or "")
         said = {"request": {"remote_images": fact}} if fact is not None else {}
-        return load_profile(self.profile, merge(said, self.overrides))
+        profile = load_profile(self.profile, merge(said, self.overrides))
+        if self._is_trusted_with_urls(profile) or profile.request.remote_images in ("rejected", "ignored"):
+            return profile
+        request = profile.request.model_copy(update={"remote_images": "withheld"})
+        return profile.model_copy(update={"request": request})
+
+    def _is_trusted_with_urls(self, profile: Profile) -> bool:
+        """Whether what the server fetches for a URL in a request is none of this network's, or the operator says so."""
+        if self.remote_images == "pass":
+            return True
+        return profile.endpoint.cloud and may_be_public(urlsplit(self.base_url).hostname or "")
 
 
 def unchanged(before: Iterable[Backend], now: Iterable[Backend]) -> frozenset[str]:

@@ -2,12 +2,17 @@
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
 from typing import Any
+from urllib.parse import urlsplit
 
 import pytest
+import yaml
 from pydantic import ValidationError
 
+from svir_proxy.addresses import may_be_public
+from svir_proxy.profiles import builtin_names, load_profile
 from svir_proxy.settings.backend import Backend, repeated_names, unchanged
 from svir_proxy.settings.problems import problems_of
 from tests.server.transport.raw_server import Certificate
@@ -31,6 +36,59 @@ def test_overrides_reach_the_profile_and_only_here() -> None:
     assert changed.request.images == "rejected"
     assert changed.request.max_tokens_field == "max_completion_tokens"
     assert _backend(profile="openai").loaded_profile.request.images == "kept"
+
+
+LOCAL, CLOUD = "http://127.0.0.1:8000", "https://api.example.com"
+
+
+SETTINGS = (None, "inline", "reject", "pass")
+
+
+@pytest.mark.parametrize(
+    ("profile", "base_url", "facts"),
+    [
+        # what the profile becomes to say of images by URL, by the setting of the backend
+        ("openai", CLOUD, ("kept", "kept", "rejected", "kept")),
+        ("groq", CLOUD, ("unknown", "unknown", "rejected", "kept")),
+        ("deepseek", CLOUD, ("rejected", "rejected", "rejected", "kept")),
+        # no provider's service, whatever the profile says
+        ("openai", LOCAL, ("withheld", "withheld", "rejected", "kept")),
+        ("openai", "http://10.0.0.5/v1", ("withheld", "withheld", "rejected", "kept")),
+        ("azure", "https://gateway.corp.internal", ("withheld", "withheld", "rejected", "kept")),
+        # a server that anybody can run, wherever it is
+        ("vllm", LOCAL, ("withheld", "withheld", "rejected", "kept")),
+        ("vllm", CLOUD, ("withheld", "withheld", "rejected", "kept")),
+        ("mlx-vlm", LOCAL, ("withheld", "withheld", "rejected", "kept")),
+        ("generic", "https://8.8.8.8", ("withheld", "withheld", "rejected", "kept")),
+        ("ai-server", "http://ai-server", ("withheld", "withheld", "rejected", "kept")),
+        ("lm-studio", LOCAL, ("rejected", "rejected", "rejected", "kept")),
+    ],
+)
+def test_who_gets_urls_to_fetch(profile: str, base_url: str, facts: tuple[str, ...]) -> None:
+    backends = [_backend(profile=profile, base_url=base_url, remote_images=setting) for setting in SETTINGS]
+    assert tuple(backend.loaded_profile.request.remote_images for backend in backends) == facts
+
+
+@pytest.mark.parametrize("fact", ["kept", "unknown"])
+def test_what_a_server_can_do_is_no_leave_to_do_it(fact: str) -> None:
+    overrides = {"request": {"remote_images": fact}}
+    assert _backend(overrides=overrides).loaded_profile.request.remote_images == "withheld"
+    assert _backend(overrides=overrides, remote_images="pass").loaded_profile.request.remote_images == fact
+    assert (
+        _backend(
+            overrides=overrides | {"endpoint": {"cloud": True}}, base_url=CLOUD
+        ).loaded_profile.request.remote_images
+        == fact
+    )
+
+
+@pytest.mark.parametrize("name", builtin_names())
+def test_every_profile_of_a_service_says_so(name: str) -> None:
+    """The ready configurations name a public host exactly for those."""
+    ready = Path(__file__).parents[2] / "config" / "backends" / f"{name}.yaml"
+    [backend] = yaml.safe_load(re.sub(r"\$\{\w+\}", "sk-x", ready.read_text("utf-8")))["backends"]
+    host = urlsplit(backend["base_url"]).hostname or ""
+    assert load_profile(name).endpoint.cloud == may_be_public(host)
 
 
 def test_a_profile_is_loaded_once() -> None:

@@ -8,7 +8,12 @@ fact               images                 audio                  remote_images  
 kept, unknown      send                   send                   send                   send
 ignored, rejected  image_not_supported    audio_not_supported    image_url_not_allowed  text as text, else
                                                                                         file_not_supported
+withheld                                                         image_url_not_allowed
 =================  =====================  =====================  =====================  ===============================
+
+``withheld`` is for servers in a network of the operator's: from there a URL leads to what the client may not reach. It
+goes for whatever a part refers to instead of holding it: ``image_url``, ``audio_url``, ``video_url``, ``file_url``, by
+any scheme, or by a path.
 """
 
 from __future__ import annotations
@@ -25,6 +30,8 @@ from svir_proxy.profiles.schema import Fact
 from svir_proxy.request.context import Context, map_messages
 
 _TEXT_TYPES: Final = ("text/", "application/json", "application/xml", "application/yaml", "application/x-yaml")
+_REFERENCES: Final = frozenset({"image_url", "audio_url", "video_url", "file_url", "image", "audio", "video", "url"})
+"""Keys of a part whose value is, or holds, a URL: data URLs hold what others refer to."""
 _TAKEN: Final = ("kept", "unknown")
 
 
@@ -36,7 +43,15 @@ def gate_parts(body: Body, context: Context) -> Body:
     facts = context.profile.request
     _refuse(kinds, "image", facts.images, context)
     _refuse(kinds, "audio", facts.audio, context)
-    if (
+    if facts.remote_images == "withheld":
+        if any(map(_refers, content_parts(body["messages"]))):
+            raise ProxyError(
+                "image_url_not_allowed",
+                f"{context.profile.server} gets no URLs to fetch, for it may stand in a network of its own: send the"
+                " image inline, as a data URL. (The operator can allow it: remote_images of the backend.)",
+                param="messages",
+            )
+    elif (
         "image" in kinds
         and facts.remote_images not in _TAKEN
         and any(map(remote_image_url, content_parts(body["messages"])))
@@ -75,6 +90,18 @@ def remote_image_url(part: dict[str, Any]) -> str | None:
     image = part.get("image_url")
     url = image.get("url") if isinstance(image, dict) else image
     return url if isinstance(url, str) and url[:8].lower().startswith(("http://", "https://")) else None
+
+
+def _refers(value: Any) -> bool:
+    """Whether a part, or what is in it, refers to something that the server would have to fetch."""
+    if isinstance(value, list):
+        return any(map(_refers, value))
+    if not isinstance(value, dict):
+        return False
+    return any(
+        key in _REFERENCES and item[:5].lower() != "data:" if isinstance(item, str) else _refers(item)
+        for key, item in value.items()
+    )
 
 
 def _inline(part: Any, context: Context) -> Any:

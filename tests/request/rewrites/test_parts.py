@@ -54,6 +54,50 @@ def test_inline_images_are_not_remote() -> None:
     assert outcome(ask(user("a"), user([5, IMAGE])), {"remote_images": "rejected"}) == SENT
 
 
+HELD = "data:image/png;base64,AAAA"
+
+
+@pytest.mark.parametrize(
+    ("part", "refers"),
+    [
+        (REMOTE, True),
+        (IMAGE, False),
+        (AUDIO, False),
+        ({"type": "image_url", "image_url": "https://example.org/a.png"}, True),
+        ({"type": "image_url", "image_url": {"url": " http://169.254.169.254/latest"}}, True),
+        ({"type": "image_url", "image_url": {"url": "HTTP://10.0.0.1/"}}, True),
+        ({"type": "image_url", "image_url": {"url": "file:///etc/passwd"}}, True),
+        ({"type": "image_url", "image_url": {"url": "/etc/passwd"}}, True),
+        ({"type": "image_url", "image_url": {"url": "DATA:image/png;base64,AAAA"}}, False),
+        ({"type": "image_url", "image_url": HELD}, False),
+        ({"type": "image_url", "image_url": {"url": 5}}, False),
+        ({"type": "image_url"}, False),
+        ({"image_url": "http://10.0.0.1/"}, True),
+        ({"image_url": HELD}, False),
+        ({"type": "input_image", "image_url": "http://10.0.0.1/"}, True),
+        ({"type": "image", "image": "http://10.0.0.1/"}, True),
+        ({"type": "image", "source": {"type": "url", "url": "http://10.0.0.1/"}}, True),
+        ({"type": "video_url", "video_url": {"url": "http://10.0.0.1/"}}, True),
+        ({"type": "video", "video": [{"url": "http://10.0.0.1/"}]}, True),
+        ({"type": "audio_url", "audio_url": {"url": "http://10.0.0.1/"}}, True),
+        ({"audio_url": "http://10.0.0.1/"}, True),
+        ({"type": "file", "file": {"file_url": "http://10.0.0.1/"}}, True),
+        ({"type": "file", "file": {"file_data": HELD}}, False),
+        ({"type": "text", "text": "look at http://10.0.0.1/"}, False),
+    ],
+)
+def test_a_server_in_a_network_of_the_operators_fetches_nothing(part: Any, refers: bool) -> None:
+    body = ask(user([{"type": "text", "text": "See"}, part]))
+    if not refers:
+        assert outcome(body, {"remote_images": "withheld"}) == SENT
+        return
+    with pytest.raises(ProxyError) as caught:
+        outcome(body, {"remote_images": "withheld"})
+    assert (caught.value.kind, caught.value.param) == ("image_url_not_allowed", "messages")
+    assert "as a data URL" in caught.value.message
+    assert "10.0.0.1" not in caught.value.message
+
+
 @pytest.mark.parametrize("fact", ["ignored", "rejected"])
 @pytest.mark.parametrize(
     ("part", "text"),
