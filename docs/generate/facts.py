@@ -56,6 +56,9 @@ AREAS: Final = (
 )
 
 _SENT: Final = "sends it"
+_NO_URL: Final = (
+    "refuses it (400 `image_url_not_allowed`), or fetches it itself with `remote_images: inline` on the backend"
+)
 _CALL: Final = "demands a call in words, checks the answer and asks once more"
 _JSON: Final = "asks for the JSON in words, checks the answer and asks once more"
 
@@ -134,6 +137,17 @@ FACTS: Final[Mapping[str, FactInWords]] = {
             "bearer": Told("goes as `Authorization: Bearer`", "sends the backend's `api_key` so"),
             "api-key": Told("goes as the header `api-key`", "sends the backend's `api_key` so"),
             "none": Told("is not asked for", "sends none"),
+        },
+    ),
+    "endpoint.cloud": FactInWords(
+        "Asking it",
+        "The server",
+        {
+            True: Told("is a provider's service", "leaves it to fetch images by URL, where it does"),
+            False: Told(
+                "may stand in a network of yours",
+                "gives it no URL to fetch, unless the backend has `remote_images: pass`",
+            ),
         },
     ),
     "endpoint.query": FactInWords(
@@ -280,10 +294,20 @@ FACTS: Final[Mapping[str, FactInWords]] = {
     ),
     # ------------------------------------------------------------- messages
     "request.images": _fact("Messages", "An image", "refuses it at once (400 `image_not_supported`)"),
-    "request.remote_images": _fact(
+    "request.remote_images": FactInWords(
         "Messages",
         "An image given as a URL",
-        "refuses it (400 `image_url_not_allowed`), or fetches it itself with `remote_images: inline` on the backend",
+        {
+            "kept": Told(
+                "is fetched by the server, which gets one only"
+                " [as a provider's service, or by your word](../rules.md#what-servers-fetch)",
+                _SENT,
+            ),
+            "ignored": Told("is taken, and has no effect", _NO_URL),
+            "rejected": Told("is refused", _NO_URL),
+            "unknown": Told("was not observed, or depends on the model or on a flag", _SENT),
+            "withheld": Told("would be fetched from inside of your network", _NO_URL),
+        },
     ),
     "request.audio": _fact("Messages", "Audio", "refuses it at once (400 `audio_not_supported`)"),
     "request.files": _fact(

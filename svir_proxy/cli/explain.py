@@ -49,7 +49,7 @@ def run(args: argparse.Namespace) -> int:
     try:
         request = ClientRequest.from_json(raw, id="explain", received=1)
         (backend, model), *others = _routes(settings, request, args.backend)
-        rewritten = rewrite_request(request, backend.loaded_profile, model)
+        rewritten = rewrite_request(_with_images(request, backend), backend.loaded_profile, model)
     except LookupError as exc:
         print(exc.args[0], file=sys.stderr)
         return FAILED
@@ -85,6 +85,21 @@ def _routes(settings: Settings, request: ClientRequest, name: str | None) -> lis
         known = ", ".join(backend.name for backend in backends)
         raise LookupError(f"which backend has {model!r}? Name it with --backend ({known or 'none is configured'})")
     return [(backends[0], model)]
+
+
+def _with_images(request: ClientRequest, backend: Backend) -> ClientRequest:
+    """*request* with a word in the place of each image that ``serve`` would fetch."""
+    if backend.remote_images != "inline" or "image" not in request.part_kinds:
+        return request
+    import asyncio  # noqa: PLC0415 - as in run
+    from dataclasses import replace  # noqa: PLC0415 - as in run
+
+    from svir_proxy.server.remote_images import inline_images  # noqa: PLC0415 - as in run
+
+    async def fetch(url: str) -> str:
+        return f"data:image/*;base64,(fetched from {url})"
+
+    return replace(request, body=asyncio.run(inline_images(request.body, fetch)))
 
 
 def _rules(settings: Settings, asked: str, names: set[str]) -> dict[str, Any]:

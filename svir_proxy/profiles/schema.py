@@ -116,7 +116,7 @@ class RequestFacts(_Part):
     """Top-level fields an answer can do without, by name."""
     response_format: ResponseFormatFacts = ResponseFormatFacts()
     images: Fact = "kept"
-    remote_images: Fact | Literal["withheld"] = "unknown"
+    remote_images: Literal[Fact, "withheld"] = "unknown"
     """Images given as an http(s) URL, which the server has to fetch. ``withheld``: whatever it does with them, it may
     stand in a network of the operator's, and gets none; `svir_proxy.settings.backend` says so, no profile does."""
     audio: Fact = "kept"

@@ -185,3 +185,20 @@ def test_the_rules_for_the_answer(
     rules = json.loads(out)["rules"]
     assert [rule["certain"] for rule in rules["answers"]] == certain
     assert rules["deprecated"] == (told[-1].rpartition(": ")[2] if "header" in told[-1] else None)
+
+
+PICTURE = [{"type": "image_url", "image_url": {"url": "https://pics.example/a.png"}}]
+
+
+@pytest.mark.parametrize(
+    ("setting", "said"),
+    [
+        ("", "image_url_not_allowed"),
+        (", remote_images: inline", "data:image/*;base64,(fetched from https://pics.example/a.png)"),
+        (", remote_images: pass", '"url": "https://pics.example/a.png"'),
+    ],
+)
+def test_what_becomes_of_an_image_by_url(setting: str, said: str, capsys: pytest.CaptureFixture[str]) -> None:
+    config = f'backends: [{{name: local, base_url: "http://127.0.0.1:8080", profile: vllm{setting}}}]'
+    _, out, _ = _explain(config, {"model": "m", "messages": [{"role": "user", "content": PICTURE}]}, capsys)
+    assert said in out

@@ -12,6 +12,7 @@ from svir_proxy.client_request import content_parts
 from svir_proxy.errors import ProxyError
 from svir_proxy.request.rewrites.parts import remote_image_url
 from svir_proxy.server.remote_images import MAX_BYTES, ImageFetcher, inline_images
+from tests.server.support import COMPLETION, listing, serving, settings
 
 PNG = b"\x89PNG\r\n\x1a\nimage"
 PUBLIC = "93.184.216.34"
@@ -119,3 +120,40 @@ async def test_each_url_is_fetched_once_and_the_rest_of_the_body_is_shared() -> 
     assert second is inline
     assert not any(map(remote_image_url, content_parts(changed["messages"])))
     assert await inline_images(changed, fetch) is changed
+
+
+@pytest.mark.parametrize(
+    ("backend", "status", "gets"),
+    [
+        ({}, 400, None),
+        ({"remote_images": "inline"}, 200, "data:image/png;base64,"),
+        ({"remote_images": "pass"}, 200, "https://a.example/x"),
+        ({"remote_images": "reject"}, 400, None),
+    ],
+)
+@pytest.mark.parametrize("profile", ["vllm", "mlx-vlm", "generic", "openai"])
+async def test_a_server_on_this_machine_fetches_nothing_unless_it_is_told_to(
+    profile: str, backend: dict[str, str], status: int, gets: str | None, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async def fetch(_: ImageFetcher, url: str) -> str:
+        assert url == "https://a.example/x"
+        return "data:image/png;base64,AA=="
+
+    monkeypatch.setattr(ImageFetcher, "fetch", fetch)
+    asked: list[httpx.Request] = []
+
+    def answer(request: httpx.Request) -> httpx.Response:
+        if request.method == "POST":
+            asked.append(request)
+        return httpx.Response(200, json=COMPLETION if request.method == "POST" else listing("m"))
+
+    image = {"type": "image_url", "image_url": {"url": "https://a.example/x"}}
+    body = {"model": "m", "messages": [{"role": "user", "content": [image]}]}
+    async with serving(settings(profile=profile, backend=backend), answer) as client:
+        response = await client.post("/v1/chat/completions", json=body)
+    assert response.status_code == status
+    if gets is None:
+        assert response.json()["error"]["code"] == "image_url_not_allowed"
+        assert asked == []
+    else:
+        assert gets in asked[0].content.decode()
