@@ -27,6 +27,7 @@ _REFUSALS: Final = {
     "file_not_supported", "image_url_not_allowed",
 }  # fmt: skip
 _BACKEND: Final = Backend.model_validate({"name": "b", "base_url": "http://127.0.0.1:1/v1"})
+_NO_RULES: Final = {"answers": [], "deprecated": None}
 
 
 def check(data: bytes) -> str:
@@ -67,7 +68,7 @@ def _check_explained(profile: Profile, result: UpstreamRequest) -> None:
     assert not set(header) & set("\r\n\0")
     with contextlib.suppress(RecursionError):  # which the command tells in words
         for as_json in (False, True):
-            assert explain._explanation(_backend(profile), [], result, as_json=as_json)  # noqa: SLF001 - all but its file
+            assert explain._explanation(_backend(profile), [], result, _NO_RULES, as_json=as_json)  # noqa: SLF001 - all but its file
 
 
 def seeds() -> Iterator[bytes]:

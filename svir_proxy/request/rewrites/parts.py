@@ -92,16 +92,21 @@ def remote_image_url(part: dict[str, Any]) -> str | None:
     return url if isinstance(url, str) and url[:8].lower().startswith(("http://", "https://")) else None
 
 
-def _refers(value: Any) -> bool:
+def _refers(part: Any) -> bool:
     """Whether a part, or what is in it, refers to something that the server would have to fetch."""
-    if isinstance(value, list):
-        return any(map(_refers, value))
-    if not isinstance(value, dict):
-        return False
-    return any(
-        key in _REFERENCES and item[:5].lower() != "data:" if isinstance(item, str) else _refers(item)
-        for key, item in value.items()
-    )
+    waiting = [part]  # no recursion: a client may nest as deeply as JSON can be read
+    while waiting:
+        value = waiting.pop()
+        if isinstance(value, dict):
+            for key, item in value.items():
+                if isinstance(item, str):
+                    if key in _REFERENCES and item[:5].lower() != "data:":
+                        return True
+                else:
+                    waiting.append(item)
+        elif isinstance(value, list):
+            waiting += value
+    return False
 
 
 def _inline(part: Any, context: Context) -> Any:

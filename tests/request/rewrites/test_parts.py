@@ -54,6 +54,12 @@ def test_inline_images_are_not_remote() -> None:
     assert outcome(ask(user("a"), user([5, IMAGE])), {"remote_images": "rejected"}) == SENT
 
 
+def nested(value: Any, depth: int) -> Any:
+    for _ in range(depth):
+        value = [value]
+    return value
+
+
 HELD = "data:image/png;base64,AAAA"
 
 
@@ -84,6 +90,7 @@ HELD = "data:image/png;base64,AAAA"
         ({"type": "file", "file": {"file_url": "http://10.0.0.1/"}}, True),
         ({"type": "file", "file": {"file_data": HELD}}, False),
         ({"type": "text", "text": "look at http://10.0.0.1/"}, False),
+        ({"type": "file", "file": nested({"url": "http://10.0.0.1/"}, 1000)}, True),
     ],
 )
 def test_a_server_in_a_network_of_the_operators_fetches_nothing(part: Any, refers: bool) -> None:
