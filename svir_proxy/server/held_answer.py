@@ -21,8 +21,12 @@ class HeldAnswer:
         self._answer = answer
         self._expectation = expectation
         self._events: list[Event] = []
-        self.is_timed = answer.is_timed
         self.has_output = False
+
+    @property
+    def is_timed(self) -> bool:
+        """As the answer has it."""
+        return self._answer.is_timed
 
     def take(self, events: Sequence[Event]) -> None:
         """Hold *events*."""
