@@ -14,6 +14,7 @@ import pytest
 import redis.asyncio
 import yaml
 
+from svir_proxy.conform.upstream import ScriptedUpstream, json_answer
 from tests.cli.processes import Serving, serve
 from tests.server.support import (
     CHAT,
@@ -31,7 +32,6 @@ from tests.server.support import (
 )
 from tests.server.transport.raw_server import HANG, Peer, RawServer, soon
 from tests.support.store import Store, running_store
-from svir_proxy.conform.upstream import ScriptedUpstream, json_answer
 
 USAGE: Final = {"prompt_tokens": 30, "completion_tokens": 12, "total_tokens": 42}
 KEYS: Final = {"ana": "sk-ana", "bo": "sk-bo"}

@@ -14,12 +14,12 @@ import httpx
 import pytest
 import yaml
 
+from svir_proxy.conform.upstream import ScriptedUpstream, json_answer
 from svir_proxy.settings import load_settings
 from tests.cli.test_prometheus import prometheus
 from tests.deploy.processes import ROOT, container, free_port, image_environment, store
 from tests.docs.pages import page
 from tests.server.support import CHAT, COMPLETION
-from svir_proxy.conform.upstream import ScriptedUpstream, json_answer
 
 FILES: Final = ("docker-compose.yml", "deploy/compose.gateway.yml")
 GATEWAY: Final = ROOT / "deploy/compose.gateway.yml"
