@@ -23,6 +23,8 @@ from svir_proxy.server.discovery import recognize
 
 SECONDS: Final = 10.0
 """For each look; a server that is busy answers a GET late."""
+LOADING_SECONDS: Final = 60.0
+"""For the first chat request: a model that is not loaded is loaded meanwhile."""
 
 _MODELS: Final = ("/v1/models", "/models")
 _CHAT: Final = ("/v1/chat/completions", "/chat/completions")
@@ -135,7 +137,7 @@ async def _find_chat(wire: HTTPWire, subject: Subject, reader: Reader, findings:
     for path in dict.fromkeys((usual.chat_path, *_CHAT)):
         wire.endpoint = wire.endpoint.model_copy(update={"chat_path": path})
         ask = subject.ask(HELLO, room=subject.least)
-        reading = reader.read(ask, await wire.ask(ask, 6 * SECONDS), subject.response)
+        reading = reader.read(ask, await wire.ask(ask, LOADING_SECONDS), subject.response)
         spent.count(ask, reading)
         if reading.status not in _NO_PATH or reading.kind != "upstream_bad_response":
             if path != usual.chat_path:

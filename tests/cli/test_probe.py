@@ -133,7 +133,7 @@ def test_what_is_no_model_server(
     serve: Serve, options: tuple[str, ...], words: str, capsys: pytest.CaptureFixture[str], monkeypatch: Any
 ) -> None:
     monkeypatch.setattr("svir_proxy.probe.interview.LONGEST_PAUSE", 0.01)
-    monkeypatch.setattr("svir_proxy.probe.recognition.SECONDS", 0.1)
+    monkeypatch.setattr("svir_proxy.probe.recognition.LOADING_SECONDS", 0.1)
     status, out, err = _probe(serve, capsys, "--write", "x.yaml", *options)
     assert (status, out) == (1, "")
     assert words in err
