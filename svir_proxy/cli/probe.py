@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from svir_proxy import __version__
-from svir_proxy.cli import BAD_CONFIGURATION, COMMANDS, FAILED, OK
+from svir_proxy.cli import BAD_CONFIGURATION, COMMANDS, FAILED, INTERRUPTED, OK
 
 if TYPE_CHECKING:
     from svir_proxy.probe.dialogue import Question
@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from svir_proxy.probe.report import Report
     from svir_proxy.profiles import Profile
 
+_INTERRUPTED = "interrupted"
 _DESCRIPTION = """\
 Learns what a model server does with a request, by asking it some seventy small questions: tools and the choice between
 them, JSON, roles, history, every optional field, errors. Nothing is called unsupported after one failure, and what does
@@ -87,7 +88,7 @@ def run(args: argparse.Namespace) -> int:
     if args.write is not None and (problem := _write(args.write, args.profile, base, report)):
         print(f"--write {args.write}: {problem}", file=sys.stderr)
         return FAILED
-    return OK
+    return INTERRUPTED if report.stopped == _INTERRUPTED else OK
 
 
 async def _interview(  # noqa: PLR0917 - all that the command line said, as it was understood
@@ -145,6 +146,9 @@ async def _interview(  # noqa: PLR0917 - all that the command line said, as it w
         except NotInterviewed:
             _tell("no")  # the line of the question that was asked
             raise
+        except asyncio.CancelledError:  # Ctrl-C: what was found until now is worth telling
+            _tell("-")
+            interview.stopped = _INTERRUPTED
     found = interview.findings
     return (
         Report(

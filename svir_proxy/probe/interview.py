@@ -95,19 +95,24 @@ class Interview:
     async def hold(self, questions: Iterable[Question]) -> None:
         """Ask *questions*; NotInterviewed where not even the first is answered."""
         self._began = self.clock()
-        for number, question in enumerate(questions, 1):
-            found: list[Finding] = []
-            self.tell(number, question, None)
-            if self.stopped:
-                why = f"not asked: {self.stopped}"
-            else:
-                why = await self._converse(question, found, first=number == 1)
-            if why:
-                told = {finding.fact for finding in found}
-                found += [unknown(fact, why) for fact in question.facts if fact not in told]
-            self.findings += found
-            self.tell(number, question, found)
-        self.spent.seconds = self.clock() - self._began
+        try:
+            for number, question in enumerate(questions, 1):
+                self.tell(number, question, None)
+                found = await self._found(question, first=number == 1)
+                self.findings += found
+                self.tell(number, question, found)
+        finally:
+            self.spent.seconds = self.clock() - self._began
+
+    async def _found(self, question: Question, *, first: bool) -> list[Finding]:
+        """What *question* brings; what it does not is unknown, and why."""
+        found: list[Finding] = []
+        stopped = f"not asked: {self.stopped}" if self.stopped else ""
+        why = stopped or await self._converse(question, found, first=first)
+        if why:
+            told = {finding.fact for finding in found}
+            found += [unknown(fact, why) for fact in question.facts if fact not in told]
+        return found
 
     async def _converse(self, question: Question, found: list[Finding], *, first: bool) -> str:
         """Hold one dialogue, adding to *found*; why it ended before its end, ``""`` if it did not."""

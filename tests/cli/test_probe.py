@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import os
+import signal
 import socket
 from pathlib import Path
 from typing import Any, Final
@@ -110,6 +112,21 @@ def test_the_limits(capsys: pytest.CaptureFixture[str]) -> None:
     status, out, _ = _probe(model_server(Simulated()), capsys, "--max-tokens", "100")
     assert status == 0
     assert "ended   early: the limit of 100 tokens is reached" in out
+
+
+def test_ctrl_c_ends_it_with_what_was_found(capsys: pytest.CaptureFixture[str]) -> None:
+    usual = model_server(Simulated({"tools": "kept"}))
+
+    def serve(method: str, path: str, headers: dict[str, str], body: Any) -> Answer | None:
+        if body is not None and "response_format" in body:
+            os.kill(os.getpid(), signal.SIGINT)
+            return None
+        return usual(method, path, headers, body)
+
+    status, out, _ = _probe(serve, capsys, "--write", "so-far.yaml")
+    assert status == 130
+    assert "ended   early: interrupted" in out
+    assert load_profile("so-far.yaml").request.tool_choice.named == "kept"
 
 
 def _only(answer: Answer | None, listed: Answer | None = None) -> Serve:
