@@ -77,7 +77,8 @@ def ruled(events: Sequence[Event], rules: Sequence[AnswerRule], *, json_content:
         kept = [event for event in events if isinstance(event, _LEFT_BY_BLOCKING)]
         at = next((i for i, event in enumerate(kept) if isinstance(event, UsageReported | Ended)), len(kept))
         return [Noted(f"rules.{blocking.name}=blocked"), *kept[:at], Finished("content_filter"), *kept[at:]]
-    beside = [rule for rule in rules if any(rule.pattern.found_in(text) for text in _beside(events))]
+    said_beside = list(_beside(events))
+    beside = [rule for rule in rules if any(map(rule.pattern.found_in, said_beside))]
     if not hits and not beside:
         return list(events)
     notes = [Noted(f"rules.{rule.name}=redacted") for rule in rules if rule in hits or rule in beside]
