@@ -18,6 +18,7 @@ COMMANDS: Final = {
     "explain": "show what would go to a backend for a request, and why",
     "probe": "learn what a server does by asking it, and write it down as a profile",
     "conform": "hold any server against the rules of the dialect, with a score",
+    "record": "write what a live server sends as cases of the corpus",
     "demo": "run the proxy in front of a llama.cpp of its own, with a small model",
 }
 

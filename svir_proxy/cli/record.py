@@ -1,0 +1,175 @@
+"""``svir-proxy record``: what a live server sends, as cases of the corpus."""
+
+from __future__ import annotations
+
+import argparse
+import asyncio
+import getpass
+import json
+import logging
+import os
+import re
+import socket
+import sys
+from contextlib import AsyncExitStack
+from fnmatch import fnmatchcase
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Final
+from urllib.parse import urlsplit
+
+from svir_proxy.cli import COMMANDS, FAILED, OK
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from svir_proxy.conform.cases import Case
+    from svir_proxy.conform.client import Client
+    from svir_proxy.conform.exchange import Request
+
+_UNABLE: Final = 2
+_NOT_FOR_SERVERS: Final = (
+    "plain without v1",
+    "after it left",
+    "two choices",
+    "no messages",
+    "empty messages",
+    "messages of text",
+)
+"""Questions whose answer is the proxy's own, or another's again."""
+
+
+def add_parser(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
+    """Declare the command."""
+    parser = subparsers.add_parser(
+        "record",
+        help=COMMANDS["record"],
+        description="Ask a server a set of questions, or your own, and write what it sends as cases: NAME.case.json "
+        "and NAME.body. Keys, hosts, people and paths are replaced. What a case expects is what the proxy makes of it: "
+        "look at it.",
+    )
+    parser.add_argument("url", metavar="URL", help="the server's address, with or without /v1")
+    parser.add_argument(
+        "--request",
+        type=Path,
+        action="append",
+        default=[],
+        metavar="FILE",
+        help="your own request, in place of the set",
+    )
+    parser.add_argument("--into", type=Path, default=Path("recorded"), metavar="DIR", help="where to; ./recorded")
+    parser.add_argument("--api-key-env", metavar="VAR", help="the environment variable that has the server's key")
+    parser.add_argument("--model", metavar="M", help="the model to ask; without it the first one that is listed")
+    parser.add_argument(
+        "--server", default="unknown", metavar="NAME", help="what answers, such as llama.cpp: it chooses the profile"
+    )
+    parser.add_argument("--server-version", metavar="V", help="its version, for the case")
+    parser.add_argument(
+        "--flag", action="append", default=[], metavar="F", help="a flag it was started with, for the case"
+    )
+    parser.add_argument(
+        "--context", type=int, metavar="N", help="tokens that its context holds: a prompt that is too long is asked"
+    )
+    parser.add_argument(
+        "--only", action="append", default=[], metavar="GLOB", help="only these of the set, such as 'tool*'"
+    )
+    parser.add_argument("--prompt", action="append", default=[], metavar="PURPOSE=TEXT", help="as for conform")
+    parser.add_argument("--secret", action="append", default=[], metavar="TEXT", help="more text that must not be kept")
+
+
+def run(args: argparse.Namespace) -> int:
+    """Ask, clean, see what the proxy makes of it, write."""
+    # Imported here: --help need not wait for httpx.
+    from svir_proxy.conform.client import Client, is_url  # noqa: PLC0415 - see above
+    from svir_proxy.conform.exchange import Request  # noqa: PLC0415 - see above
+    from svir_proxy.conform.questions import MODELS  # noqa: PLC0415 - see above
+    from svir_proxy.conform.session import chat_models  # noqa: PLC0415 - see above
+    from svir_proxy.record.case import Server, case_of  # noqa: PLC0415 - see above
+    from svir_proxy.record.clean import Cleaner  # noqa: PLC0415 - see above
+
+    if not is_url(args.url):
+        return _unable(f"{args.url} is no address of a server")
+    key = os.environ.get(args.api_key_env, "") if args.api_key_env else ""
+    if args.api_key_env and not key:
+        return _unable(f"--api-key-env: the environment variable {args.api_key_env} is not set")
+    hosts = [urlsplit(args.url).hostname or "", socket.gethostname()]
+    clean = Cleaner([key, *args.secret], hosts, [getpass.getuser()])
+    logging.getLogger("svir_proxy").setLevel(logging.CRITICAL)
+    try:
+        with Client(args.url, key) as client:
+            listed = client.ask(Request(MODELS))
+            if listed.status is None:
+                return _unable(f"{client.root} cannot be asked: {listed.failure}")
+            model = args.model or next(iter(chat_models(listed)), "")
+            if not model:
+                return _unable(f"{client.root} lists no model (status {listed.status}): name one with --model")
+            server = Server(args.server, args.server_version, model, tuple(args.flag))
+            cases = [
+                case_of(name, client.ask(request), server, clean) for name, request in _requests(args, client, model)
+            ]
+        return asyncio.run(_write(cases, args.into))
+    except (OSError, ValueError) as exc:
+        return _unable(str(exc))
+
+
+def _requests(args: argparse.Namespace, client: Client, model: str) -> Iterator[tuple[str, Request]]:
+    """The requests to record, each with the name of its case."""
+    from svir_proxy.conform.exchange import Request  # noqa: PLC0415 - as in run
+    from svir_proxy.conform.interview import PROMPTS, Interview  # noqa: PLC0415 - as in run
+    from svir_proxy.conform.questions import CHAT, QUESTIONS  # noqa: PLC0415 - as in run
+    from svir_proxy.record.case import body_of  # noqa: PLC0415 - as in run
+
+    for path in args.request:
+        body = body_of(json.loads(path.read_bytes()))
+        yield path.stem, Request(CHAT, {**body, "model": model})
+    if args.request:
+        return
+    prompts = {**PROMPTS, **dict(item.split("=", 1) for item in args.prompt)}
+    interview = Interview(model, args.context, prompts=prompts)
+    for question in QUESTIONS:
+        name = re.sub(r"[^a-z0-9]+", "-", question.name.lower()).replace("-streamed", "-stream")
+        if question.name in _NOT_FOR_SERVERS or (args.only and not any(fnmatchcase(name, glob) for glob in args.only)):
+            continue
+        request = question.make(interview)
+        if isinstance(request, str) or request.path != CHAT or not isinstance(request.body, dict) or request.leave:
+            continue
+        if question.name == "plain":
+            interview.take("plain", client.ask(request))  # the stop word is one of its answer
+        yield name, request
+
+
+async def _write(cases: list[Case], folder: Path) -> int:
+    """Writes each case with what the proxy makes of it; FAILED where that is not in the dialect."""
+    import httpx  # noqa: PLC0415 - as in run
+
+    from svir_proxy.cli.replay import OwnProxies  # noqa: PLC0415 - as in run
+    from svir_proxy.conform.judge import judge  # noqa: PLC0415 - as in run
+    from svir_proxy.conform.replay import PATIENCE, ask  # noqa: PLC0415 - as in run
+    from svir_proxy.conform.upstream import Answer, ScriptedUpstream  # noqa: PLC0415 - as in run
+    from svir_proxy.record.case import with_expectation, write  # noqa: PLC0415 - as in run
+
+    status = OK
+    async with AsyncExitStack() as stack:
+        upstream = await stack.enter_async_context(ScriptedUpstream({f"m-{case.key}": Answer() for case in cases}))
+        client = await stack.enter_async_context(httpx.AsyncClient(trust_env=False, timeout=PATIENCE))
+        proxies = OwnProxies(upstream, stack)
+        for case in cases:
+            model = f"m-{case.key}"
+            answer = upstream.script[model] = Answer.recorded(case.response, [case.body])
+            seen = await ask(client, await proxies(case), {**case.request, "model": model})
+            whole = with_expectation(case, seen)
+            problems: list[Any] = judge(whole, seen, reached=bool(answer.received))
+            write(whole, folder)
+            print(f"{folder / case.key}: {whole.expect['outcome']}, status {case.response['status']}")
+            for problem in problems:
+                status = FAILED
+                print(f"  the proxy's answer is wrong: {problem}")
+    print(
+        f"{len(cases)} cases in {folder}: look at what each shows and expects, and for what must not be kept",
+        file=sys.stderr,
+    )
+    return status
+
+
+def _unable(why: str) -> int:
+    print(why, file=sys.stderr)
+    return _UNABLE

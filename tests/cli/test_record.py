@@ -1,0 +1,20 @@
+"""``record`` as a command; tests/live has it in front of a real server."""
+
+from __future__ import annotations
+
+import pytest
+
+from svir_proxy.cli import main
+
+
+@pytest.mark.parametrize(
+    ("argv", "words"),
+    [
+        (["localhost"], "is no address"),
+        (["http://127.0.0.1:1", "--api-key-env", "NOT_SET"], "NOT_SET is not set"),
+        (["http://127.0.0.1:1"], "cannot be asked"),
+    ],
+)
+def test_nothing_can_be_recorded(argv: list[str], words: str, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["record", *argv]) == 2
+    assert words in capsys.readouterr().err
