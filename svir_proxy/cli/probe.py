@@ -22,9 +22,10 @@ if TYPE_CHECKING:
 
 _INTERRUPTED = "interrupted"
 _DESCRIPTION = """\
-Learns what a model server does with a request, by asking it some seventy small questions: tools and the choice between
-them, JSON, roles, history, every optional field, errors. Nothing is called unsupported after one failure, and what does
-not show stays unknown. Takes a minute or two, and a few thousand tokens.
+Learns what a model server does with a request, by asking it some hundred small questions: tools and the choice between
+them, JSON, roles, history, every optional field, errors. Nothing is called rejected or ignored after one answer, and
+what does not show stays unknown. Takes a minute or two and some thousand tokens, more of a model that thinks; Ctrl-C
+ends it with what was found.
 """
 
 
