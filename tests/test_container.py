@@ -74,9 +74,9 @@ def test_the_lock_holds_all_that_the_package_needs() -> None:
     assert set(_needed(PROJECT["project"]["dependencies"])) - pins == set()
 
 
-@pytest.mark.parametrize("extra", ["otel", "redis"])
+@pytest.mark.parametrize("extra", ["otel", "redis", "rules"])
 def test_the_lock_holds_what_a_gateway_needs(extra: str) -> None:
-    """Traces and a store for limits need no image of one's own."""
+    """Traces, a store for limits and rules need no image of one's own."""
     pins = {pin["name"] for pin in _PIN.finditer((ROOT / "requirements.lock").read_text("utf-8"))}
     assert set(_needed(PROJECT["project"]["optional-dependencies"][extra])) - pins == set()
 
