@@ -30,8 +30,8 @@ CLEAN = Cleaner(["my-secret"], ["gpu-box.lan", "127.0.0.1"], ["annabel", "root"]
         ("http://gpu-box.lan:8080/v1 by Annabel", "http://server.example:8080/v1 by somebody"),
         ("annabelle and the root of 127.0.0.1", "annabelle and the root of 127.0.0.1"),
         (
-            "Qwen/Qwen3-32B at /v1/chat/completions and/or a/tmp/b",
-            "Qwen/Qwen3-32B at /v1/chat/completions and/or a/tmp/b",
+            f"Qwen/Qwen3-32B at /v1/chat/completions and/or a{HOMES}b",
+            f"Qwen/Qwen3-32B at /v1/chat/completions and/or a{HOMES}b",
         ),
     ],
 )
