@@ -250,5 +250,5 @@ def _part_kinds(content: list[Any]) -> Iterator[str]:
             continue
         if kind := _PART_KINDS.get(str(part.get("type"))):
             yield kind
-        elif "type" not in part:  # vLLM tells such a part by its key
+        elif not _PART_KINDS.keys().isdisjoint(part):  # vLLM tells a part by its keys, without a type or with a uuid
             yield from (kind for key, kind in _PART_KINDS.items() if key in part)

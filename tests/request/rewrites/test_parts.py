@@ -75,6 +75,8 @@ HELD = "data:image/png;base64,AAAA"
         ({"type": "image_url"}, False),
         ({"image_url": "http://10.0.0.1/"}, True),
         ({"image_url": HELD}, False),
+        ({"type": None, "image_url": "http://10.0.0.1/"}, True),
+        ({"type": "text", "text": "x", "uuid": "u", "image_url": "http://10.0.0.1/"}, True),
         ({"type": "input_image", "image_url": "http://10.0.0.1/"}, True),
         ({"type": "image", "image": "http://10.0.0.1/"}, True),
         ({"type": "image", "source": {"type": "url", "url": "http://10.0.0.1/"}}, True),
