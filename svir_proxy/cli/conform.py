@@ -30,18 +30,18 @@ def add_parser(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) 
     parser.add_argument("--api-key-env", metavar="VAR", help="the environment variable that has the server's key")
     parser.add_argument("--model", metavar="M", help="the model to ask; without it the first one that is listed")
     parser.add_argument(
-        "--context", type=_number, metavar="N", help="tokens that the model's context holds; without it, none is filled"
+        "--context", type=number, metavar="N", help="tokens that the model's context holds; without it, none is filled"
     )
     parser.add_argument(
         "--prompt",
-        type=_prompt,
+        type=prompt,
         action="append",
         default=[],
         metavar="PURPOSE=TEXT",
         help="other words for a purpose: text, length, think, tools, calls or json",
     )
-    parser.add_argument("--max-tokens", type=_number, default=400, metavar="N", help="the limit of an answer; 400")
-    parser.add_argument("--seconds", type=_number, default=120, metavar="S", help="the longest that one may take; 120")
+    parser.add_argument("--max-tokens", type=number, default=400, metavar="N", help="the limit of an answer; 400")
+    parser.add_argument("--seconds", type=number, default=120, metavar="S", help="the longest that one may take; 120")
     parser.add_argument("--json", action="store_true", help="print one JSON object")
     parser.add_argument("--quiet", action="store_true", help="say nothing while it runs")
     parser.add_argument("--rules", action="store_true", help="print the rules, ask nobody")
@@ -134,11 +134,12 @@ def _unable(why: str) -> int:
     return USAGE
 
 
-def _number(text: str) -> int:
-    number = int(text) if text.isdigit() else 0
-    if not number:
+def number(text: str) -> int:
+    """An option that is a number above 0."""
+    value = int(text) if text.isdigit() else 0
+    if not value:
         raise argparse.ArgumentTypeError(f"a number above 0, not {text!r}")
-    return number
+    return value
 
 
 def _address(text: str) -> tuple[str, int]:
@@ -148,7 +149,8 @@ def _address(text: str) -> tuple[str, int]:
     return host.strip("[]"), int(port)
 
 
-def _prompt(text: str) -> tuple[str, str]:
+def prompt(text: str) -> tuple[str, str]:
+    """An option that has other words for a purpose of `svir_proxy.conform.interview.PROMPTS`."""
     purpose, equals, words = text.partition("=")
     if not equals or purpose not in ("text", "length", "think", "tools", "calls", "json"):
         raise argparse.ArgumentTypeError("PURPOSE=TEXT, where PURPOSE is text, length, think, tools, calls or json")

@@ -18,6 +18,7 @@ from typing import TYPE_CHECKING, Any, Final
 from urllib.parse import urlsplit
 
 from svir_proxy.cli import COMMANDS, FAILED, OK
+from svir_proxy.cli.conform import number, prompt
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -67,12 +68,14 @@ def add_parser(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) 
         "--flag", action="append", default=[], metavar="F", help="a flag it was started with, for the case"
     )
     parser.add_argument(
-        "--context", type=int, metavar="N", help="tokens that its context holds: a prompt that is too long is asked"
+        "--context", type=number, metavar="N", help="tokens of its context: a prompt too long for it is asked"
     )
     parser.add_argument(
         "--only", action="append", default=[], metavar="GLOB", help="only these of the set, such as 'tool*'"
     )
-    parser.add_argument("--prompt", action="append", default=[], metavar="PURPOSE=TEXT", help="as for conform")
+    parser.add_argument(
+        "--prompt", type=prompt, action="append", default=[], metavar="PURPOSE=TEXT", help="as for conform"
+    )
     parser.add_argument("--secret", action="append", default=[], metavar="TEXT", help="more text that must not be kept")
 
 
@@ -103,9 +106,13 @@ def run(args: argparse.Namespace) -> int:
             if not model:
                 return _unable(f"{client.root} lists no model (status {listed.status}): name one with --model")
             server = Server(args.server, args.server_version, model, tuple(args.flag))
-            cases = [
-                case_of(name, client.ask(request), server, clean) for name, request in _requests(args, client, model)
-            ]
+            cases = []
+            for name, request in _requests(args, client, model):
+                exchange = client.ask(request)
+                if exchange.late:
+                    print(f"{name}: {exchange.failure}; not recorded", file=sys.stderr)
+                else:
+                    cases.append(case_of(name, exchange, server, clean))
         return asyncio.run(_write(cases, args.into))
     except (OSError, ValueError) as exc:
         return _unable(str(exc))
@@ -119,11 +126,14 @@ def _requests(args: argparse.Namespace, client: Client, model: str) -> Iterator[
     from svir_proxy.record.case import body_of  # noqa: PLC0415 - as in run
 
     for path in args.request:
-        body = body_of(json.loads(path.read_bytes()))
+        try:
+            body = body_of(json.loads(path.read_bytes()))
+        except ValueError as exc:
+            raise ValueError(f"{path}: {exc}") from None
         yield path.stem, Request(CHAT, {**body, "model": model})
     if args.request:
         return
-    prompts = {**PROMPTS, **dict(item.split("=", 1) for item in args.prompt)}
+    prompts = {**PROMPTS, **dict(args.prompt)}
     interview = Interview(model, args.context, prompts=prompts)
     for question in QUESTIONS:
         name = re.sub(r"[^a-z0-9]+", "-", question.name.lower()).replace("-streamed", "-stream")

@@ -70,6 +70,10 @@ def test_a_request_of_ones_own(llama: str, tmp_path: Path) -> None:
     (case,) = cases_in(tmp_path / "into")
     assert case.key == "hello"
     assert UPSTREAM_KEY not in json.dumps(case.meta) + case.body.decode() + done.stdout + done.stderr
+    path.write_text("{}")
+    odd = _record(llama, tmp_path / "odd", "--request", str(path))
+    assert (odd.returncode, "hello.json: is no request" in odd.stderr) == (2, True)
+    path.write_text('{"messages": [{"role": "user", "content": "Hello"}]}')
     again = _record(llama, tmp_path / "into", "--request", str(path))
     assert again.returncode == 2
     assert "is there already" in again.stderr
