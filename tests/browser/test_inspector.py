@@ -198,6 +198,20 @@ def test_the_page_goes_on_after_a_reload_and_at_the_end_holds_nobody_up(looking:
         page.wait_for("document.querySelector('#connection-text').textContent.includes('trying again')")
 
 
+def test_a_page_that_sees_one_worker_says_so(looking: Looking) -> None:
+    with looking({"server": {"workers": 2}}, key="k") as (url, page, *_):
+        page.open(url + PATH)
+        page.fill("#key", "k")
+        page.click("button")
+        page.wait_for("document.querySelector('.is-live')")
+        for _ in range(8):
+            ask(url, "hi")
+        page.wait_for("document.querySelector('#requests tbody tr')")
+        assert re.fullmatch(
+            r"This is worker \d+, one of 2: what the others serve is not shown here.", page.text("#notice")
+        )
+
+
 @pytest.mark.parametrize("stream", [True, False], ids=["stream", "whole"])
 def test_the_playground_asks_as_a_client(looking: Looking, stream: bool) -> None:
     with looking({"auth": {"keys": [{"name": "app", "key": "client-key"}]}}, key="k") as (url, page, *_):

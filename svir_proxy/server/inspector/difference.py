@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from itertools import islice, zip_longest
+from itertools import zip_longest
 from typing import Any, Final, Literal, NamedTuple
 
 from svir_proxy.response.json_text import dumps
@@ -12,6 +12,7 @@ from svir_proxy.server.inspector.veil import Veil
 Mark = Literal[" ", "-", "+"]
 MOST_LINES: Final = 400
 """Lines of one difference."""
+MOST_CHARACTERS: Final = 100_000
 _WIDEST: Final = 90
 """Characters of a value that stands on one line."""
 
@@ -29,12 +30,19 @@ def difference(before: Any, after: Any, veil: Veil) -> list[Line]:
     """The lines of *before* and *after*, two JSON values; compared as they are, shown as *veil* has them."""
     lines = _Difference(veil).compare("", "", before, after, 0)
     try:
-        shown = list(islice(lines, MOST_LINES + 1))
+        return list(_bounded(lines))
     except RecursionError:
         return [Line(" ", 0, "«nested too deeply to be shown»")]
-    if len(shown) > MOST_LINES:
-        shown[MOST_LINES:] = [Line(" ", 0, "«more»")]
-    return shown
+
+
+def _bounded(lines: Iterator[Line]) -> Iterator[Line]:
+    room = MOST_CHARACTERS
+    for number, line in enumerate(lines):
+        room -= len(line.text)
+        if number == MOST_LINES or room < 0:
+            yield Line(" ", 0, "«more»")
+            return
+        yield line
 
 
 _NOTHING: Final = object()

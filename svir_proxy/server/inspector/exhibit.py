@@ -60,6 +60,7 @@ class Attempt:
         self._pending: list[tuple[float, bytes, Sequence[Event], bool]] = []
         self._pending_bytes = 0
         self._unseen = 0
+        self._is_kept = True
         self._rows = 0
         self._output: tuple[float, float] | None = None  # when the first and the last visible piece came
         self._visible = 0
@@ -74,6 +75,8 @@ class Attempt:
     def asked(self, before: Body, body: Body, notes: Sequence[str], profile: Profile) -> None:
         """*body* goes to the server, where the client had sent *before*; *notes* say what was changed."""
         self._asked = time.perf_counter()
+        if not self._is_kept:
+            return
         explained = [asdict(reason(note[:_LONGEST], profile)) for note in notes]
         lines = difference(before, body, self._veil)
         self.lines = dumps({"server": profile.server, "lines": lines, "reasons": explained})
@@ -89,8 +92,16 @@ class Attempt:
         """The *body* of a response that is no success."""
         self._error_body = shown_body(body, self._veil, self.scrub)
 
+    def let_go(self) -> None:
+        """Nothing more of it is kept: nobody would come for it."""
+        self._is_kept = False
+        self._pending.clear()
+        self.lines = None
+
     def read(self, data: bytes, events: Sequence[Event], *, end: bool = False) -> None:
         """*data* came, and *events* of it. *end*: the body has ended."""
+        if not self._is_kept:
+            return
         self._pending_bytes += len(data)
         if self._pending_bytes > _UNSEEN:
             self._unseen += len(data)
@@ -196,8 +207,10 @@ class Exhibit:
         """*backend* is about to be asked."""
         veil = self._veil or Veil(prompts=False)
         attempt = Attempt(len(self._attempts), backend, model, veil, self._touch)
-        if len(self._attempts) < _MOST_ATTEMPTS:
+        if len(self._attempts) < _MOST_ATTEMPTS and self._veil is not None:
             self._attempts.append(attempt)
+        else:
+            attempt.let_go()
         return attempt
 
     @property
@@ -243,6 +256,8 @@ class Exhibit:
     def forget(self) -> None:
         """Keep the summary only."""
         self._veil = self._client = self._body = None
+        for attempt in self._attempts:
+            attempt.let_go()
         self._attempts.clear()
         self._first.clear()
         self._last.clear()

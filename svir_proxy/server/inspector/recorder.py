@@ -110,13 +110,13 @@ class Recorder:
 
     def _bound(self) -> None:
         size = sum(exhibit.size for exhibit in self._exhibits)
-        for exhibit in self._exhibits:
-            if size <= self._largest:
-                break
-            if exhibit.is_over:
+        if size > self._largest:
+            for exhibit in sorted(self._exhibits, key=lambda exhibit: not exhibit.is_over):  # those that run come last
                 size -= exhibit.size
                 exhibit.forget()
                 size += exhibit.size
+                if size <= self._largest:
+                    break
         while len(self._exhibits) > self._most:
             self._drop()
 

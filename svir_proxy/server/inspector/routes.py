@@ -36,6 +36,7 @@ _HEARTBEAT: Final = 15.0
 _RETRY: Final = b"retry: 1000\n\n"
 """Milliseconds after which a browser comes again when its feed has ended."""
 _NOT_KEPT: Final = (b"cache-control", b"no-store")
+_EVENTS: Final = (b"content-type", b"text/event-stream; charset=utf-8")
 
 
 class Inspector:
@@ -71,7 +72,8 @@ class Inspector:
             await send_error(send, internal_error(name), headers)
 
     async def _answer(self, scope: Scope, receive: Receive, send: Send, method: str, headers: Headers) -> None:
-        name = scope["path"].removeprefix(PATH).strip("/")
+        below = scope["path"].removeprefix(PATH)
+        name = below.strip("/") if below[:1] in ("", "/") else "?"  # something else, that only begins as this does
         wanted = "POST" if name in ("login", "logout") and method == "POST" else "GET"
         if method != wanted:
             headers.append((b"allow", b"GET, POST" if name == "login" else b"GET"))
@@ -94,7 +96,10 @@ class Inspector:
             case "events":
                 if not self._knows(scope):
                     raise ProxyError("invalid_api_key", f"Show the inspector's key at {PATH}/login (inspector.key).")
-                await self._feed(scope, receive, send, headers)
+                if scope["method"] == "HEAD":  # whether there is a feed, and for whom
+                    await _send_head(send, [_EVENTS, _NOT_KEPT, *headers])
+                else:
+                    await self._feed(scope, receive, send, headers)
             case "inspector.js" | "inspector.css" | "icon.svg":  # they say nothing that the release does not
                 await _send_file(send, name, headers, scope)
             case _:
@@ -106,7 +111,7 @@ class Inspector:
     # ----------------------------------------------------------------- the login
 
     async def _log_in(self, scope: Scope, receive: Receive, send: Send, headers: Headers) -> None:
-        form = parse_qs((await read_body(scope, receive, _LARGEST)).decode("utf-8", "replace"), max_num_fields=10)
+        form = parse_qs((await read_body(scope, receive, _LARGEST)).decode("utf-8", "replace"))
         if self._sessions is None:
             await _send_to(send, PATH, headers)
             return
@@ -126,7 +131,7 @@ class Inspector:
     async def _feed(self, scope: Scope, receive: Receive, send: Send, headers: Headers) -> None:
         await read_body(scope, receive, 0)
         with ClientWatch(scope, receive), self.recorder.watching() as feed:
-            head = [(b"content-type", b"text/event-stream; charset=utf-8"), _NOT_KEPT, (b"x-accel-buffering", b"no")]
+            head = [_EVENTS, _NOT_KEPT, (b"x-accel-buffering", b"no")]
             await send({"type": "http.response.start", "status": 200, "headers": [*head, *headers]})
 
             async def put(data: bytes, *, more: bool = True) -> None:
@@ -176,9 +181,7 @@ def _cookie(value: str, seconds: int, scope: Scope) -> bytes:
 
 async def _send_to(send: Send, path: str, headers: Headers) -> None:
     """Have the browser go to *path*."""
-    head = [(b"location", path.encode("ascii")), (b"content-length", b"0"), _NOT_KEPT, *headers]
-    await send({"type": "http.response.start", "status": 303, "headers": head})
-    await send({"type": "http.response.body", "body": b"", "more_body": False})
+    await _send_head(send, [(b"location", path.encode("ascii")), (b"content-length", b"0"), _NOT_KEPT, *headers], 303)
 
 
 async def _send_file(send: Send, name: str, headers: Headers, scope: Scope) -> None:
@@ -186,9 +189,14 @@ async def _send_file(send: Send, name: str, headers: Headers, scope: Scope) -> N
     file = load(name)
     head = [(b"content-type", file.media), (b"etag", file.tag), (b"cache-control", b"no-cache"), *headers]
     if header(scope, b"if-none-match") == file.tag.decode():
-        await send({"type": "http.response.start", "status": 304, "headers": head})
-        await send({"type": "http.response.body", "body": b"", "more_body": False})
+        await _send_head(send, head, 304)
         return
     head.append((b"content-length", b"%d" % len(file.content)))
     await send({"type": "http.response.start", "status": 200, "headers": head})
     await send({"type": "http.response.body", "body": file.content, "more_body": False})
+
+
+async def _send_head(send: Send, headers: Headers, status: int = 200) -> None:
+    """An answer without a body."""
+    await send({"type": "http.response.start", "status": status, "headers": headers})
+    await send({"type": "http.response.body", "body": b"", "more_body": False})

@@ -10,7 +10,6 @@ from __future__ import annotations
 import hashlib
 import hmac
 import secrets
-from http.cookies import CookieError, SimpleCookie
 from typing import Final
 
 COOKIE: Final = "svir_inspector"
@@ -48,11 +47,10 @@ class Sessions:
 
     def knows(self, cookies: str, now: float) -> bool:
         """Whether *cookies*, a Cookie header, has a login that still counts."""
-        try:
-            found = SimpleCookie(cookies).get(COOKIE)
-        except CookieError:
-            return False
-        content, _, signature = found.value.rpartition(".") if found is not None else ("", "", "")
+        # By hand: other programs on this machine set cookies too, and some are such that a parser stops at them.
+        named = (part.strip().partition("=") for part in cookies.split(";"))
+        value = next((value for name, _, value in named if name == COOKIE), "")
+        content, _, signature = value.rpartition(".")
         until = content.partition(".")[0]
         if not hmac.compare_digest(self._signature(content).encode(), signature.encode()):
             return False

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from svir_proxy.client_request import ClientRequest
 from svir_proxy.profiles import load_profile
 from svir_proxy.request import rewrite_request
-from svir_proxy.server.inspector.difference import MOST_LINES, difference
+from svir_proxy.server.inspector.difference import MOST_CHARACTERS, MOST_LINES, difference
 from svir_proxy.server.inspector.veil import Veil
 
 VEIL: Final = Veil(prompts=True)
@@ -108,6 +108,8 @@ def test_there_is_an_end_to_it() -> None:
     lines = difference({"messages": many}, {"messages": many[1:]}, VEIL)
     assert len(lines) == MOST_LINES + 1
     assert lines[-1].text == "«more»"
+    texts = [{"content": "x" * 1900}] * 300
+    assert sum(len(line.text) for line in difference(texts, texts[1:], VEIL)) < MOST_CHARACTERS + 10
 
 
 def test_what_is_too_deep_to_compare_is_told() -> None:

@@ -122,3 +122,20 @@ def test_the_rate_is_from_the_first_token_to_the_last(name: str, monkeypatch: py
         attempt.read(b": ping\n\n", [ContentDelta("x")] * visible or [Noted("a=b")])
     attempt.rows(0.0)
     assert attempt.rate(tokens) == rate
+
+
+def test_what_is_let_go_while_it_runs_takes_no_more_memory() -> None:
+    shown = exhibit()
+    attempt = shown.attempt("b0", "m")
+    for _ in range(30):
+        late = shown.attempt("b0", "m")
+    shown.forget()
+    profile = load_profile("generic")
+
+    def read(data: bytes) -> None:
+        for one in (attempt, late):
+            one.asked({}, {"a": 1}, (), profile)
+            one.read(data, [ContentDelta("x")])
+
+    assert peak(read, [PIECE] * 20_000) < 50_000
+    assert rows(shown.news()) == []

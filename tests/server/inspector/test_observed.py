@@ -10,6 +10,7 @@ import pytest
 from svir_proxy.server.inspector.observed import ObservedExchange
 from tests.server.inspector.support import viewing
 from tests.server.support import ANSWER, CHAT, DONE, LAST_PIECE, STREAM, STREAM_HEAD, chunk, piece, proxied, text, whole
+from tests.support.collector import SpanCollector
 
 SECRET: Final = "a-word-nobody-shall-see"
 
@@ -144,6 +145,25 @@ async def test_an_attempt_that_could_not_begin_says_why() -> None:
     assert status == 400
     [attempt] = request["attempts"]
     assert (attempt["asked"], attempt["error"]["kind"]) == (None, "image_not_supported")
+
+
+async def test_a_request_that_is_traced_is_shown_too(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("NO_PROXY", "127.0.0.1")
+    monkeypatch.setenv("OTEL_BSP_SCHEDULE_DELAY", "50")
+    with SpanCollector() as collector:
+        async with (
+            proxied(tracing={"endpoint": collector.url}) as proxy,
+            viewing(proxy) as page,
+            proxy.client() as client,
+        ):
+            await client.ask(STREAM)
+            upstream = await proxy.server.accept()
+            assert b"traceparent: " in await upstream.answer(STREAM_HEAD + piece(ANSWER) + LAST_PIECE)
+            assert await client.status() == 200
+            request = await page.over(1)
+        await collector.has(2)
+    assert [attempt["status"] for attempt in request["attempts"]] == [200]
+    assert shown(request)[-1] == {"done": True}
 
 
 def test_it_is_an_exchange_that_asks_as_any_other() -> None:

@@ -84,6 +84,21 @@ async def test_a_login_opens_it_and_a_logout_ends_that() -> None:
         assert (await client.get(PATH)).status_code == 303
 
 
+async def test_a_form_of_many_fields_is_a_wrong_key() -> None:
+    async with serving(settings(**LOCKED)) as client:
+        response = await client.post(f"{PATH}/login", data={f"f{number}": "x" for number in range(1000)})
+        assert response.headers["location"].endswith("#wrong")
+        large = await client.post(f"{PATH}/login", data={"key": "x" * 20_000})
+        assert large.status_code == 413
+
+
+async def test_whether_there_is_a_feed_can_be_asked() -> None:
+    async with serving(settings(**LOCKED)) as client:
+        assert (await client.head(EVENTS)).status_code == 401
+        await client.post(f"{PATH}/login", data={"key": KEY})
+        assert (await client.head(EVENTS)).status_code == 200
+
+
 async def test_behind_tls_the_cookie_is_for_tls_only() -> None:
     async with serving(settings(**LOCKED)) as client:
         secure = await client.post(f"{PATH}/login", data={"key": KEY}, headers={"x-forwarded-proto": "https"})
@@ -155,7 +170,7 @@ async def test_other_methods_are_refused(method: str) -> None:
 
 async def test_what_is_not_there_is_said() -> None:
     async with serving(settings()) as client:
-        for path in ("/nothing", "/static/inspector.js", "/../routes.py", "/inspector.html"):
+        for path in ("/nothing", "/static/inspector.js", "/../routes.py", "/inspector.html", "events", "x/"):
             response = await client.get(PATH + path)
             assert (response.status_code, response.json()["error"]["code"]) == (404, "unknown_url")
 

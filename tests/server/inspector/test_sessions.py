@@ -25,7 +25,7 @@ def login(sessions: Sessions) -> str:
 def test_a_login_counts_for_its_time_in_every_worker() -> None:
     value = login(sessions_of("right"))
     another = sessions_of("right")
-    assert another.knows(f"a=b; {COOKIE}={value}; c=d", NOW)
+    assert another.knows(f'a={{"x": [1, "\u00e9"]}}; b; ={{}};{COOKIE}={value}; c=d', NOW)
     assert another.knows(f"{COOKIE}={value}", NOW + SECONDS - 1)
     assert not another.knows(f"{COOKIE}={value}", NOW + SECONDS)
     assert not sessions_of("another").knows(f"{COOKIE}={value}", NOW)
