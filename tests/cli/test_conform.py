@@ -10,7 +10,9 @@ from typing import Any
 import pytest
 
 from svir_proxy.cli import main
+from svir_proxy.cli.conform import prompt
 from svir_proxy.conform.exchange import Exchange, Request
+from svir_proxy.conform.interview import PROMPTS
 from svir_proxy.conform.rules import RULES
 from tests.conform.servers import CONTEXT, MODEL, answer
 
@@ -122,3 +124,8 @@ def test_the_rules_can_be_read(capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["conform", "--rules"]) == 0
     out = capsys.readouterr().out
     assert all(rule.name in out and rule.demands in out for rule in RULES)
+
+
+@pytest.mark.parametrize("purpose", PROMPTS)
+def test_each_purpose_can_have_other_words(purpose: str) -> None:
+    assert prompt(f"{purpose}=a=b") == (purpose, "a=b")
