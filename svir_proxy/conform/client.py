@@ -8,6 +8,7 @@ from __future__ import annotations
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
+from dataclasses import replace
 from typing import Final, Self
 from urllib.parse import urlsplit
 
@@ -66,7 +67,7 @@ class Client:
         began = time.monotonic()
         try:
             with self._response(request) as response:
-                return _read(request, response, began + self._seconds)
+                return replace(_read(request, response, began + self._seconds), seconds=time.monotonic() - began)
         except httpx.HTTPError as exc:
             return Exchange(request, failure=_words(exc, self._seconds), late=isinstance(exc, httpx.ReadTimeout))
 

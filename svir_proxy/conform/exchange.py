@@ -61,6 +61,7 @@ class Exchange:
         clean: The body ended properly.
         failure: Why there is no answer, or no end of it, in words.
         late: That was because it took too long, which proves nothing.
+        seconds: From the request to the end.
         http_version: As the status line has it, such as ``HTTP/1.1``.
     """
 
@@ -72,6 +73,7 @@ class Exchange:
     failure: str = ""
     late: bool = False
     http_version: str = "HTTP/1.1"
+    seconds: float = 0
 
     @property
     def ok(self) -> bool:

@@ -9,11 +9,14 @@ import json
 import re
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any, Literal
+from typing import Any, Final, Literal
 
 from svir_proxy.conform import dialect
 from svir_proxy.conform.dialect import Violation
 from svir_proxy.conform.exchange import Exchange, excerpt
+
+COMMIT_AFTER: Final = 5.0
+"""Seconds after which the headers of a silent stream are sent, by the dialect."""
 
 Kind = Literal["stream", "completion", "error", "models", "model", "none"]
 
@@ -86,6 +89,11 @@ class Reading:
     def was_cut(self) -> bool:
         """Whether a limit or a filter ended the answer: what it lacks then proves nothing."""
         return self.said["finish_reason"] in ("length", "content_filter")
+
+    @property
+    def committed(self) -> bool:
+        """Whether a stream failed after so long that its headers may have had to go: the status says nothing then."""
+        return self.kind == "stream" and self.exchange.seconds >= COMMIT_AFTER and self.said["error"] is not None
 
     @property
     def told_unmet(self) -> bool:

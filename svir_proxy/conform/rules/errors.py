@@ -47,7 +47,7 @@ def _code(*wanted: str) -> Judge:
 
 def _too_long(reading: Reading) -> Verdict:
     """A server may have room for it all the same, or shorten what it gets."""
-    return NOT_SHOWN if reading.answered else _status(400)(reading)
+    return NOT_SHOWN if reading.answered or reading.committed else _status(400)(reading)
 
 
 def _words(reading: Reading) -> Verdict:
@@ -57,7 +57,7 @@ def _words(reading: Reading) -> Verdict:
 
 
 def _image(reading: Reading) -> Verdict:
-    if reading.answered:
+    if reading.answered or reading.committed:
         return NOT_SHOWN
     status, code = reading.exchange.status, reading.error.get("code")
     right = status == 400 and code == "image_not_supported"

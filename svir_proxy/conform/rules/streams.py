@@ -74,7 +74,7 @@ def _logprobs(reading: Reading) -> Verdict:
 def _early(reading: Reading) -> Verdict:
     if reading.kind == "error":
         return KEPT if reading.exchange.request.streamed else NOT_SHOWN
-    if reading.said["error"] is None:
+    if reading.said["error"] is None or reading.committed:
         return NOT_SHOWN
     return NOT_SHOWN if reading.said["partial"] else f"status {reading.exchange.status} and an error before any output"
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -11,6 +12,7 @@ from tests.conform.servers import (
     DONE,
     MODEL,
     becomes,
+    broken,
     chunk,
     envelope,
     headers,
@@ -82,6 +84,12 @@ SERVERS: dict[str, Server] = {
         "too-long",
     ),
 }
+
+
+def test_a_failure_after_a_long_silence_has_no_status_of_its_own() -> None:
+    early = SERVERS["error-early"].change
+    assert broken(early)
+    assert broken(lambda question, exchange: replace(early(question, exchange), seconds=6)) == set()
 
 
 @pytest.mark.parametrize("rule", SERVERS)
