@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import os
 import sys
 from importlib import import_module
 from typing import TYPE_CHECKING, Final, Protocol, cast
@@ -26,6 +27,8 @@ OK: Final = 0
 FAILED: Final = 1
 BAD_CONFIGURATION: Final = 2
 INTERRUPTED: Final = 130
+READER_LEFT: Final = 141
+"""What a shell shows for a program that SIGPIPE ended."""
 
 
 class Command(Protocol):
@@ -57,6 +60,11 @@ def main(argv: Sequence[str] | None = None) -> int:
     args = parser.parse_args(argv)
     assert command is not None
     try:
-        return command.run(args)
+        status = command.run(args)
+        sys.stdout.flush()
     except KeyboardInterrupt:
         return INTERRUPTED
+    except BrokenPipeError:  # head, or a pager that was left: whoever reads has enough
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())  # else Python tries once more at its end
+        return READER_LEFT
+    return status

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import argparse
 import json
-import os
 import sys
 from typing import TYPE_CHECKING, Final
 
-from svir_proxy.cli import COMMANDS, FAILED, OK
+from svir_proxy.cli import COMMANDS, FAILED, INTERRUPTED, OK
+from svir_proxy.cli.asked_server import NotAskedError, add_server_options, key_in, model_of, root_of, trust
 
 if TYPE_CHECKING:
     from svir_proxy.conform.client import Client
@@ -27,7 +27,7 @@ def add_parser(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) 
         "is 0 where all that showed were kept, 1 where one was broken, 2 where the server could not be asked.",
     )
     parser.add_argument("url", nargs="?", metavar="URL", help="the server's address, with or without /v1")
-    parser.add_argument("--api-key-env", metavar="VAR", help="the environment variable that has the server's key")
+    add_server_options(parser)
     parser.add_argument("--model", metavar="M", help="the model to ask; without it the first one that is listed")
     parser.add_argument(
         "--context", type=number, metavar="N", help="tokens that the model's context holds; without it, none is filled"
@@ -76,45 +76,44 @@ def run(args: argparse.Namespace) -> int:
 
         return replay(args)
     # Imported here: --help need not wait for httpx and jsonschema.
-    from svir_proxy.conform.client import Client, is_url  # noqa: PLC0415 - see above
+    from svir_proxy.conform.client import Client  # noqa: PLC0415 - see above
 
-    if args.url is None or not is_url(args.url):
+    if args.url is None:
         return _unable("which server? Name its address, such as http://127.0.0.1:8484")
-    key = os.environ.get(args.api_key_env, "") if args.api_key_env else ""
-    if args.api_key_env and not key:
-        return _unable(f"--api-key-env: the environment variable {args.api_key_env} is not set")
-    with Client(args.url, key, seconds=args.seconds) as client:
-        report = _interviewed(client, args, key)
-    if isinstance(report, str):
-        return _unable(report)
+    try:
+        key = key_in(args.api_key_env)
+        with Client(root_of(args.url), key, seconds=args.seconds, verify=trust(args.ca_file)) as client:
+            report, interrupted = _interviewed(client, args, key)
+    except NotAskedError as exc:
+        return _unable(str(exc))
     print(json.dumps(report.as_json(), indent=2) if args.json else "\n".join(report.lines()))
-    return OK if report.score.full else FAILED
+    return INTERRUPTED if interrupted else OK if report.score.full else FAILED
 
 
-def _interviewed(client: Client, args: argparse.Namespace, key: str) -> Report | str:
-    """The report, or why there is none."""
-    from svir_proxy.conform.exchange import Request  # noqa: PLC0415 - as in run
+def _interviewed(client: Client, args: argparse.Namespace, key: str) -> tuple[Report, bool]:
+    """The report, and whether Ctrl-C ended it early; NotAskedError where there is none."""
     from svir_proxy.conform.interview import PROMPTS, Interview  # noqa: PLC0415 - as in run
-    from svir_proxy.conform.questions import MODELS  # noqa: PLC0415 - as in run
+    from svir_proxy.conform.questions import CHAT  # noqa: PLC0415 - as in run
     from svir_proxy.conform.report import report_on  # noqa: PLC0415 - as in run
-    from svir_proxy.conform.session import chat_models, hold  # noqa: PLC0415 - as in run
+    from svir_proxy.conform.session import hold, leave_out_the_rest  # noqa: PLC0415 - as in run
 
-    listed = client.ask(Request(MODELS))
-    if listed.status is None:
-        return f"{client.root} cannot be asked: {listed.failure}"
-    if listed.status in (401, 403):
-        return f"{client.root} refuses {'this key' if key else 'to be asked without a key: give --api-key-env'}"
-    model = args.model or next(iter(chat_models(listed)), "")
-    if not model:
-        return f"{client.root} lists no model (status {listed.status}): name one with --model"
+    model = model_of(client, args.model, keyed=bool(key))
     interview = Interview(model, args.context, bool(key), {**PROMPTS, **dict(args.prompt)}, args.max_tokens)
+    interrupted = False
 
     def tell(number: int, of: int, question: str) -> None:
         if not args.quiet:
             print(f"{number:2}/{of} {question}", file=sys.stderr, flush=True)
 
-    hold(interview, client.ask, tell)
-    return report_on(client.root, interview, [key])
+    try:
+        hold(interview, client.ask, tell)
+    except KeyboardInterrupt:  # what was shown until now is worth telling
+        leave_out_the_rest(interview, "interrupted")
+        interrupted = True
+    chats = [reading.exchange for reading in interview.readings.values() if reading.exchange.request.path == CHAT]
+    if chats and all(exchange.status is None for exchange in chats):
+        raise NotAskedError(f"{client.root} answers no question: {chats[0].failure}")
+    return report_on(client.root, interview, [key]), interrupted
 
 
 def _print_rules() -> int:

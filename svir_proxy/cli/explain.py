@@ -21,7 +21,11 @@ if TYPE_CHECKING:
 
 def add_parser(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
     """Declare the command."""
-    parser = subparsers.add_parser("explain", help=COMMANDS["explain"], description=f"{__doc__}")
+    parser = subparsers.add_parser(
+        "explain",
+        help=COMMANDS["explain"],
+        description="Show what would go to a backend for a request, and why, without sending it.",
+    )
     add_config_option(parser)
     parser.add_argument("--backend", metavar="NAME", help="the backend; without it the one the model is an alias of")
     parser.add_argument("--json", action="store_true", help="print one JSON object")
@@ -81,9 +85,11 @@ def _routes(settings: Settings, request: ClientRequest, name: str | None) -> lis
     means = aliases.exact.get(model) or aliases.matching(model) or aliases.rest(model)
     if means:
         return in_order(means, lambda route: route[0], conversation(request))
+    if not backends:
+        raise LookupError("no backend is configured; name a configuration that has one with --config")
     if len(backends) != 1:
         known = ", ".join(backend.name for backend in backends)
-        raise LookupError(f"which backend has {model!r}? Name it with --backend ({known or 'none is configured'})")
+        raise LookupError(f"which backend has {model!r}? Name it with --backend ({known})")
     return [(backends[0], model)]
 
 

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING
 
 from svir_proxy import __version__
 from svir_proxy.cli import BAD_CONFIGURATION, COMMANDS, FAILED, INTERRUPTED, OK
+from svir_proxy.cli.asked_server import NotAskedError, add_server_options, key_in, root_of, trust
 
 if TYPE_CHECKING:
     from svir_proxy.probe.dialogue import Question
@@ -33,7 +34,7 @@ def add_parser(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) 
     """Declare the command."""
     parser = subparsers.add_parser("probe", help=COMMANDS["probe"], description=_DESCRIPTION)
     parser.add_argument("url", metavar="URL", help="the server's base URL, with or without /v1")
-    parser.add_argument("--api-key-env", metavar="VAR", help="the environment variable that holds the server's key")
+    add_server_options(parser)
     parser.add_argument("--model", metavar="M", help="the model to ask for; without it the first chat model listed")
     parser.add_argument(
         "--profile",
@@ -43,7 +44,6 @@ def add_parser(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) 
     parser.add_argument("--write", metavar="FILE", type=Path, help="write what was learned as a profile, a .yaml file")
     parser.add_argument("--force", action="store_true", help="write it over a file that is there")
     parser.add_argument("--diff", metavar="PROFILE", help="show what disagrees with this profile")
-    parser.add_argument("--ca-file", metavar="FILE", help="a PEM file with the authority that signed its certificate")
     parser.add_argument("--json", action="store_true", help="print one JSON object in place of the tables")
     parser.add_argument("--max-seconds", metavar="S", type=_positive, default=300.0, help="limit of time in all (300)")
     parser.add_argument("--question-seconds", metavar="S", type=_positive, default=60.0, help="for one answer (60)")
@@ -58,16 +58,11 @@ def run(args: argparse.Namespace) -> int:
     from svir_proxy.probe.finding import NotInterviewed  # noqa: PLC0415 - see above
     from svir_proxy.probe.report import as_json, in_words  # noqa: PLC0415 - see above
     from svir_proxy.profiles import ProfileError, load_profile  # noqa: PLC0415 - see above
-    from svir_proxy.settings.base_url import normalize_base_url  # noqa: PLC0415 - see above
 
     try:
-        root = normalize_base_url(args.url)
-    except ValueError as exc:
-        return _usage(f"URL {exc}")
-    key = os.environ.get(args.api_key_env, "").strip() if args.api_key_env else None
-    if key is not None and not (key and key.isascii() and key.isprintable()):
-        what = "holds what no header can carry" if key else "is not set, or empty"
-        return _usage(f"--api-key-env {args.api_key_env}: the variable {what}")
+        root, key, verify = root_of(args.url), key_in(args.api_key_env) or None, trust(args.ca_file)
+    except NotAskedError as exc:
+        return _usage(str(exc))
     if args.write is not None and (problem := _unwritable(args.write, force=args.force)):
         return _usage(f"--write {args.write}: {problem}")
     try:
@@ -75,10 +70,6 @@ def run(args: argparse.Namespace) -> int:
         against = load_profile(args.diff) if args.diff else None
     except ProfileError as exc:
         return _usage(str(exc))
-    try:
-        verify = ssl.create_default_context(cafile=args.ca_file) if args.ca_file else True
-    except OSError as exc:  # SSLError is one
-        return _usage(f"--ca-file {args.ca_file}: cannot be read as PEM: {exc.strerror or exc}")
     try:
         report, base = asyncio.run(_interview(args, root, key, verify, named, against))
     except NotInterviewed as exc:

@@ -7,7 +7,6 @@ import asyncio
 import getpass
 import json
 import logging
-import os
 import re
 import socket
 import sys
@@ -17,7 +16,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 from urllib.parse import urlsplit
 
-from svir_proxy.cli import COMMANDS, FAILED, OK
+from svir_proxy.cli import COMMANDS, FAILED, INTERRUPTED, OK
+from svir_proxy.cli.asked_server import NotAskedError, add_server_options, key_in, model_of, root_of, trust
 from svir_proxy.cli.conform import number, prompt
 
 if TYPE_CHECKING:
@@ -26,6 +26,8 @@ if TYPE_CHECKING:
     from svir_proxy.conform.cases import Case
     from svir_proxy.conform.client import Client
     from svir_proxy.conform.exchange import Request
+    from svir_proxy.record.case import Server
+    from svir_proxy.record.clean import Cleaner
 
 _UNABLE: Final = 2
 _NOT_FOR_SERVERS: Final = (
@@ -58,7 +60,7 @@ def add_parser(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) 
         help="your own request, in place of the set",
     )
     parser.add_argument("--into", type=Path, default=Path("recorded"), metavar="DIR", help="where to; ./recorded")
-    parser.add_argument("--api-key-env", metavar="VAR", help="the environment variable that has the server's key")
+    add_server_options(parser)
     parser.add_argument("--model", metavar="M", help="the model to ask; without it the first one that is listed")
     parser.add_argument(
         "--server", default="unknown", metavar="NAME", help="what answers, such as llama.cpp: it chooses the profile"
@@ -82,40 +84,47 @@ def add_parser(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) 
 def run(args: argparse.Namespace) -> int:
     """Ask, clean, see what the proxy makes of it, write."""
     # Imported here: --help need not wait for httpx.
-    from svir_proxy.conform.client import Client, is_url  # noqa: PLC0415 - see above
-    from svir_proxy.conform.exchange import Request  # noqa: PLC0415 - see above
-    from svir_proxy.conform.questions import MODELS  # noqa: PLC0415 - see above
-    from svir_proxy.conform.session import chat_models  # noqa: PLC0415 - see above
-    from svir_proxy.record.case import Server, case_of  # noqa: PLC0415 - see above
+    from svir_proxy.conform.client import Client  # noqa: PLC0415 - see above
+    from svir_proxy.record.case import Server  # noqa: PLC0415 - see above
     from svir_proxy.record.clean import Cleaner  # noqa: PLC0415 - see above
 
-    if not is_url(args.url):
-        return _unable(f"{args.url} is no address of a server")
-    key = os.environ.get(args.api_key_env, "") if args.api_key_env else ""
-    if args.api_key_env and not key:
-        return _unable(f"--api-key-env: the environment variable {args.api_key_env} is not set")
-    hosts = [urlsplit(args.url).hostname or "", socket.gethostname()]
-    clean = Cleaner([key, *args.secret], hosts, [getpass.getuser()])
     logging.getLogger("svir_proxy").setLevel(logging.CRITICAL)
+    cases: list[Case] = []
+    interrupted = False
     try:
-        with Client(args.url, key) as client:
-            listed = client.ask(Request(MODELS))
-            if listed.status is None:
-                return _unable(f"{client.root} cannot be asked: {listed.failure}")
-            model = args.model or next(iter(chat_models(listed)), "")
-            if not model:
-                return _unable(f"{client.root} lists no model (status {listed.status}): name one with --model")
+        root, key, verify = root_of(args.url), key_in(args.api_key_env), trust(args.ca_file)
+        hosts = [urlsplit(root).hostname or "", socket.gethostname()]
+        clean = Cleaner([key, *args.secret], hosts, [getpass.getuser()])
+        with Client(root, key, verify=verify) as client:
+            model = model_of(client, args.model, keyed=bool(key))
             server = Server(args.server, args.server_version, model, tuple(args.flag))
-            cases = []
-            for name, request in _requests(args, client, model):
-                exchange = client.ask(request)
-                if exchange.late:
-                    print(f"{name}: {exchange.failure}; not recorded", file=sys.stderr)
-                else:
-                    cases.append(case_of(name, exchange, server, clean))
-        return asyncio.run(_write(cases, args.into))
-    except (OSError, ValueError) as exc:
+            args.into.mkdir(parents=True, exist_ok=True)
+            try:
+                for case in _recorded(args, client, server, clean):
+                    cases.append(case)  # noqa: PERF402 - those before Ctrl-C are kept
+            except KeyboardInterrupt:
+                interrupted = True
+        status = asyncio.run(_write(cases, args.into))
+    except OSError as exc:
+        return _unable(f"{exc.filename}: {exc.strerror}" if exc.filename else str(exc))
+    except (NotAskedError, ValueError) as exc:
         return _unable(str(exc))
+    return INTERRUPTED if interrupted else status
+
+
+def _recorded(args: argparse.Namespace, client: Client, server: Server, clean: Cleaner) -> Iterator[Case]:
+    """Each answer that came, as a case; FileExistsError before one is asked for that is there already."""
+    from svir_proxy.record.case import case_of, refuse_to_overwrite  # noqa: PLC0415 - as in run
+
+    assert server.model is not None
+    for name, request in _requests(args, client, server.model):
+        refuse_to_overwrite(args.into, name)
+        print(f"{name} ...", file=sys.stderr, flush=True)
+        exchange = client.ask(request)
+        if exchange.late:
+            print(f"{name}: {exchange.failure}; not recorded", file=sys.stderr)
+        else:
+            yield case_of(name, exchange, server, clean)
 
 
 def _requests(args: argparse.Namespace, client: Client, model: str) -> Iterator[tuple[str, Request]]:

@@ -5,7 +5,6 @@ from __future__ import annotations
 import asyncio
 import json
 import logging
-import os
 import sys
 from contextlib import AsyncExitStack
 from typing import TYPE_CHECKING, Final
@@ -13,9 +12,9 @@ from typing import TYPE_CHECKING, Final
 import httpx
 
 from svir_proxy.cli import FAILED, OK
+from svir_proxy.cli.asked_server import NotAskedError, key_in, root_of, trust
 from svir_proxy.cli.in_process import running_proxy, settings_for
 from svir_proxy.conform.cases import SPLITS, Case, CorpusMissingError, Split, load_cases
-from svir_proxy.conform.client import is_url, root_of
 from svir_proxy.conform.judge import UPSTREAM_KEY
 from svir_proxy.conform.replay import PATIENCE, Played, Player, ReplayReport, Where, chosen
 from svir_proxy.conform.upstream import ScriptedUpstream
@@ -51,11 +50,11 @@ def replay(args: argparse.Namespace) -> int:
         return _unable(str(exc))
     if not cases:
         return _unable(f"--only {' '.join(args.only)}: there is no such case")
-    if args.url is not None and not is_url(args.url):
-        return _unable(f"{args.url} is no address of a proxy")
     logging.getLogger("svir_proxy").setLevel(logging.CRITICAL)  # its failures are what is played
     try:
         report = asyncio.run(_played(args, cases))
+    except NotAskedError as exc:
+        return _unable(str(exc))
     except OSError as exc:
         return _unable(f"--upstream {args.upstream[0]}:{args.upstream[1]}: {exc.strerror or exc}")
     except httpx.HTTPError as exc:
@@ -65,19 +64,21 @@ def replay(args: argparse.Namespace) -> int:
 
 
 async def _played(args: argparse.Namespace, cases: list[tuple[Case, Split]]) -> ReplayReport:
-    key = os.environ.get(args.api_key_env, "") if args.api_key_env else ""
-    headers = {"authorization": f"Bearer {key}"} if key else {}
     own = args.url is None
+    root, key, verify = "" if own else root_of(args.url), key_in(args.api_key_env), trust(args.ca_file)
+    headers = {"authorization": f"Bearer {key}"} if key else {}
     host, port = ("127.0.0.1", 0) if own else args.upstream
     async with AsyncExitStack() as stack:
         upstream = await stack.enter_async_context(ScriptedUpstream(host=host, port=port))
-        client = await stack.enter_async_context(httpx.AsyncClient(trust_env=False, timeout=PATIENCE, headers=headers))
+        client = await stack.enter_async_context(
+            httpx.AsyncClient(trust_env=False, timeout=PATIENCE, headers=headers, verify=verify)
+        )
         if own:
             where: Where = OwnProxies(upstream, stack)
         else:
-            where = _always(root_of(args.url))
+            where = _always(root)
             _tell(args, f"the scripted server answers at {upstream.base_url}, with the key {UPSTREAM_KEY}")
-            await client.get(f"{root_of(args.url)}/v1/models", timeout=args.seconds)
+            await client.get(f"{root}/v1/models", timeout=args.seconds)
         player = Player(upstream, client, where, model="" if own else args.model or "")
         player.announce(cases)
         played = []

@@ -5,12 +5,12 @@ What goes wrong on the way is part of the answer.
 
 from __future__ import annotations
 
+import ssl
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import replace
 from typing import Final, Self
-from urllib.parse import urlsplit
 
 import httpx
 
@@ -20,6 +20,7 @@ WRONG_KEY: Final = "svir-conform-wrong-key"
 LARGEST: Final = 64 * 2**20
 """Bytes of a body that are read."""
 _BUSY: Final = (429, 503)
+_NOTHING_SAID: Final = (httpx.ReadTimeout, httpx.ConnectTimeout, httpx.ConnectError)
 
 
 class Client:
@@ -30,9 +31,12 @@ class Client:
         api_key: Its key; "": none. It is in no exchange.
         seconds: The longest that an answer may take.
         tries: How often a server that is busy is asked.
+        verify: Whom to trust; True: the usual authorities.
     """
 
-    def __init__(self, url: str, api_key: str = "", *, seconds: float = 120, tries: int = 3) -> None:
+    def __init__(
+        self, url: str, api_key: str = "", *, seconds: float = 120, tries: int = 3, verify: ssl.SSLContext | bool = True
+    ) -> None:
         self.root = root_of(url)
         self._key = api_key
         self._seconds = seconds
@@ -41,6 +45,7 @@ class Client:
         headers = {"accept-encoding": "identity", "user-agent": "svir-proxy-conform"}
         self._http = httpx.Client(
             trust_env=False,
+            verify=verify,
             timeout=httpx.Timeout(seconds, connect=10),
             headers=headers,
             # A connection for each: one that is kept may end while the next request is on its way.
@@ -69,7 +74,7 @@ class Client:
             with self._response(request) as response:
                 return replace(_read(request, response, began + self._seconds), seconds=time.monotonic() - began)
         except httpx.HTTPError as exc:
-            return Exchange(request, failure=_words(exc, self._seconds), late=isinstance(exc, httpx.ReadTimeout))
+            return Exchange(request, failure=_words(exc, self._seconds), late=isinstance(exc, _NOTHING_SAID))
 
     @contextmanager
     def _response(self, request: Request) -> Iterator[httpx.Response]:
@@ -86,12 +91,6 @@ class Client:
 def root_of(url: str) -> str:
     """The address without ``/v1`` and without a slash at its end."""
     return url.rstrip("/").removesuffix("/v1").rstrip("/")
-
-
-def is_url(text: str) -> bool:
-    """Whether *text* is the address of a server."""
-    parts = urlsplit(text)
-    return parts.scheme in ("http", "https") and bool(parts.hostname)
 
 
 def _read(request: Request, response: httpx.Response, until: float) -> Exchange:

@@ -60,7 +60,7 @@ class Exchange:
         body: The HTTP body, without its framing and compression.
         clean: The body ended properly.
         failure: Why there is no answer, or no end of it, in words.
-        late: That was because it took too long, which proves nothing.
+        late: That was because it took too long, or nobody was there: it proves nothing.
         seconds: From the request to the end.
         http_version: As the status line has it, such as ``HTTP/1.1``.
     """

@@ -74,8 +74,9 @@ class Report:
         if hidden:
             yield ""
             yield from textwrap.wrap(f"not shown by any answer: {', '.join(hidden)}", _WIDTH, subsequent_indent="  ")
-        for question, reason in self.unasked.items():
-            yield f"not asked: {question}: {reason}"
+        for reason in dict.fromkeys(self.unasked.values()):
+            questions = ", ".join(question for question, why in self.unasked.items() if why == reason)
+            yield from textwrap.wrap(f"not asked: {questions}: {reason}", _WIDTH, subsequent_indent="  ")
 
     def as_json(self) -> dict[str, Any]:
         """As one JSON object."""

@@ -20,15 +20,32 @@ _NO_CHAT: Final = (
 """What is in the names of models that do not chat; there is no better sign."""
 
 
+_PATIENCE: Final = 3
+"""Questions in a row without any answer, after which nobody is there."""
+
+
 def hold(interview: Interview, ask: Ask, tell: Tell = lambda *_: None) -> None:
-    """Asks every question that can be asked."""
+    """Asks every question that can be asked, while the server answers."""
+    unanswered = 0
     for number, question in enumerate(QUESTIONS, 1):
         tell(number, len(QUESTIONS), question.name)
         request = question.make(interview)
         if isinstance(request, str):
             interview.unasked[question.name] = request
         else:
-            interview.take(question.name, ask(request))
+            exchange = ask(request)
+            interview.take(question.name, exchange)
+            unanswered = unanswered + 1 if exchange.status is None else 0
+            if unanswered == _PATIENCE:
+                leave_out_the_rest(interview, f"the server answers no more ({exchange.failure})")
+                return
+
+
+def leave_out_the_rest(interview: Interview, why: str) -> None:
+    """Notes of all questions that were not asked yet that they are not."""
+    for question in QUESTIONS:
+        if question.name not in interview.readings:
+            interview.unasked.setdefault(question.name, why)
 
 
 def chat_models(listed: Exchange) -> Sequence[str]:

@@ -5,6 +5,7 @@ What it expects is what the proxy made of it: a beginning for somebody who looks
 
 from __future__ import annotations
 
+import errno
 import json
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -99,15 +100,21 @@ def _error(error: Any, body: bytes) -> dict[str, Any]:
 
 def write(case: Case, folder: Path) -> list[Path]:
     """Writes the case below *folder*; OSError where it cannot, FileExistsError where it is there already."""
-    described, body = folder / f"{case.key}.case.json", folder / f"{case.key}.body"
-    for path in (described, body):
-        if path.exists():
-            raise FileExistsError(17, "is there already", str(path))
+    described, body = refuse_to_overwrite(folder, case.key)
     described.parent.mkdir(parents=True, exist_ok=True)
     described.write_text(json.dumps(case.meta, indent=1, ensure_ascii=False) + "\n", "utf-8")
     if case.body:
         body.write_bytes(case.body)
     return [described, body] if case.body else [described]
+
+
+def refuse_to_overwrite(folder: Path, key: str) -> tuple[Path, Path]:
+    """The two files of a case below *folder*; FileExistsError where one is there already."""
+    described, body = folder / f"{key}.case.json", folder / f"{key}.body"
+    for path in (described, body):
+        if path.exists():
+            raise FileExistsError(errno.EEXIST, "is there already, and nothing is written over", str(path))
+    return described, body
 
 
 def body_of(data: Mapping[str, Any] | Any) -> dict[str, Any]:

@@ -9,10 +9,10 @@ from urllib.parse import urlsplit
 _ENDPOINTS: Final = re.compile(r"/(chat/completions|completions|embeddings|models|responses)$")
 
 
-def normalize_base_url(url: str) -> str:
+def normalize_base_url(url: str, *, key_goes: str = "under api_key") -> str:
     """Scheme, host, port and prefix of *url*, without ``/v1`` and without a slash at the end.
 
-    Raises ValueError, which never repeats the URL: it may carry a password.
+    Raises ValueError, which never repeats the URL: it may carry a password, and that *key_goes* elsewhere.
     """
     url = url.strip()
     if any(char <= " " or char == "\x7f" for char in url):
@@ -25,7 +25,7 @@ def normalize_base_url(url: str) -> str:
     if parts.scheme.lower() not in ("http", "https") or not url[len(parts.scheme) :].startswith("://"):
         raise ValueError("does not start with http:// or https://; write http://HOST:PORT")
     if parts.username is not None or parts.password is not None:
-        raise ValueError("carries a user name or a password, which would end in logs; put the key under api_key")
+        raise ValueError(f"carries a user name or a password, which would end in logs; put the key {key_goes}")
     if parts.query or "?" in url:
         raise ValueError("carries a query; put it under overrides.endpoint.query")
     if "#" in url:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import os
 import subprocess
 import sys
 from importlib import import_module
@@ -46,6 +47,18 @@ def test_ctrl_c_has_a_status_of_its_own(monkeypatch: pytest.MonkeyPatch) -> None
 
     monkeypatch.setattr(import_module("svir_proxy.cli.check"), "run", interrupt)
     assert cli.main(["check"]) == 130
+
+
+@pytest.mark.parametrize("argv", [["conform", "--rules"], ["check"]])
+def test_a_reader_that_has_enough_is_no_error(argv: list[str], tmp_path: Path) -> None:
+    reader, writer = os.pipe()
+    os.close(reader)
+    command = [sys.executable, "-m", "svir_proxy", *argv]
+    try:
+        done = subprocess.run(command, cwd=tmp_path, stdout=writer, stderr=subprocess.PIPE, text=True, check=False)
+    finally:
+        os.close(writer)
+    assert (done.returncode, done.stderr) == (141, "")
 
 
 @pytest.mark.parametrize("argv", [["--version"], ["serve", "--help"], ["check", "--help"]])

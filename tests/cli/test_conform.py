@@ -96,7 +96,7 @@ def test_less(server: _Server, capsys: pytest.CaptureFixture[str]) -> None:
     ("argv", "words"),
     [
         (["conform"], "which server?"),
-        (["conform", "localhost:1"], "which server?"),
+        (["conform", "localhost:1"], "does not start with http://"),
         (["conform", "http://127.0.0.1:1", "--api-key-env", "NOT_SET"], "NOT_SET is not set"),
         (["conform", "http://127.0.0.1:1"], "cannot be asked"),
     ],

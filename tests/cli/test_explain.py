@@ -93,7 +93,7 @@ def test_the_backends_in_their_order(
     [
         (TWO, ASK | {"model": "any"}, (), 1, "Name it with --backend (local, rack)"),
         (TWO, ASK, ("--backend", "desk"), 1, "there is no such backend"),
-        ("", ASK, (), 1, "none is configured"),
+        ("", ASK, (), 1, "no backend is configured; name a configuration"),
         ("backends: [{}]", ASK, (), 2, "backends[0].name"),
         (ONE, DEEP, (), 1, "r.json: is nested too deeply to be shown"),
         (ONE, DEEP, ("--json",), 1, "r.json: is nested too deeply to be shown"),

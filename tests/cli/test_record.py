@@ -10,7 +10,7 @@ from svir_proxy.cli import main
 @pytest.mark.parametrize(
     ("argv", "words"),
     [
-        (["localhost"], "is no address"),
+        (["localhost"], "does not start with http://"),
         (["http://127.0.0.1:1", "--api-key-env", "NOT_SET"], "NOT_SET is not set"),
         (["http://127.0.0.1:1"], "cannot be asked"),
         (["http://127.0.0.1:1", "--api-key-env", "EMPTY"], "EMPTY is not set"),

@@ -10,7 +10,7 @@ from contextlib import contextmanager
 
 import pytest
 
-from svir_proxy.conform.client import WRONG_KEY, Client, is_url, root_of
+from svir_proxy.conform.client import WRONG_KEY, Client, root_of
 from svir_proxy.conform.exchange import Request
 
 CHAT = Request("/v1/chat/completions", {"stream": True})
@@ -142,9 +142,3 @@ def test_an_answer_that_takes_too_long_is_late(silent: bytes) -> None:
 )
 def test_an_address_with_or_without_v1(url: str, root: str) -> None:
     assert root_of(url) == root
-    assert is_url(url)
-
-
-@pytest.mark.parametrize("text", ["", "localhost:8484", "ftp://h", "http://", "conform"])
-def test_what_is_no_address(text: str) -> None:
-    assert not is_url(text)

@@ -9,8 +9,9 @@ import pytest
 from svir_proxy.conform.exchange import Exchange, Request
 from svir_proxy.conform.interview import Interview
 from svir_proxy.conform.questions import QUESTIONS
+from svir_proxy.conform.report import report_on
 from svir_proxy.conform.session import chat_models, hold
-from tests.conform.servers import MODEL, answer
+from tests.conform.servers import CONTEXT, MODEL, answer
 
 
 def test_every_question_is_told_and_asked_or_explained() -> None:
@@ -19,6 +20,28 @@ def test_every_question_is_told_and_asked_or_explained() -> None:
     hold(interview, answer, lambda *step: told.append(step))
     assert told == [(number, len(QUESTIONS), question.name) for number, question in enumerate(QUESTIONS, 1)]
     assert set(interview.readings) ^ set(interview.unasked) == {question.name for question in QUESTIONS}
+
+
+@pytest.mark.parametrize("answered", range(len(QUESTIONS)))
+def test_a_server_that_answers_no_more_is_left_alone(answered: int) -> None:
+    """However far it came: the rules judge what there is, and every other question says why it was not asked."""
+    left = iter(range(answered))
+    interview = Interview(MODEL, CONTEXT)
+    asked: list[Request] = []
+
+    def ask(request: Request) -> Exchange:
+        asked.append(request)
+        return answer(request) if next(left, None) is not None else Exchange(request, failure="no answer", late=True)
+
+    hold(interview, ask)
+    assert len(asked) <= answered + 3
+    assert set(interview.readings) ^ set(interview.unasked) == {question.name for question in QUESTIONS}
+    report = report_on("http://server", interview)
+    assert report.broken() == []
+    if len(asked) == answered + 3:
+        assert QUESTIONS[-1].name in interview.readings or interview.unasked[QUESTIONS[-1].name].startswith(
+            "the server answers no more (no answer)"
+        )
 
 
 @pytest.mark.parametrize(
