@@ -126,7 +126,9 @@ class ProxyError(Exception):
             headers.append((b"retry-after", b"%d" % math.ceil(wait)))
             if wait < 1:
                 headers.append((b"retry-after-ms", b"%d" % math.ceil(wait * 1000)))
-        if not kind.curable:
+        # A quota of a day or a month is still used up after the longest wait that is told, and the one after that.
+        is_over_for_long = self.kind == "quota_exceeded" and (self.retry_after or 0.0) > RETRY_AFTER_LIMIT
+        if not kind.curable or is_over_for_long:
             headers.append((b"x-should-retry", b"false"))
         return headers
 

@@ -39,6 +39,13 @@ def test_waits(kind, wait, headers):
     assert dict(ProxyError(kind, "x", retry_after=wait).headers()) == headers
 
 
+@pytest.mark.parametrize(("wait", "is_final"), [(None, False), (0, False), (60, False), (61, True), (86_400, True)])
+def test_a_quota_that_is_free_again_in_hours_is_not_asked_for_again(wait, is_final):
+    headers = dict(ProxyError("quota_exceeded", "x", retry_after=wait).headers())
+    assert headers.pop(b"x-should-retry", None) == (b"false" if is_final else None)
+    assert set(headers) <= {b"retry-after", b"retry-after-ms"}
+
+
 def test_a_wait_that_helps_nobody_is_not_told():
     assert ProxyError("upstream_timeout", "x", retry_after=7).headers() == []
 

@@ -2,7 +2,8 @@
 
 A rule looks at the answer's content, its reasoning, its refusal and the arguments of its calls, each of them whole,
 however it was cut. Arguments, and content that was asked for as JSON, are read without their escapes, which could hide
-a word: as one text, and each string in them by itself. The names of functions are the client's own, and are not read.
+a word: as one text, and each string in them by itself. The names of the functions that the client offers are its own,
+and are not read; any other is the model's word, and blocks where a rule finds something in it.
 
 - A rule that blocks leaves nothing but the usage and the finish reason ``content_filter``.
 - A rule that redacts replaces its matches, and leaves JSON valid. What is found and cannot be replaced, because it only
@@ -15,7 +16,7 @@ from __future__ import annotations
 
 import contextlib
 import re
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Container, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, Final
 
@@ -33,6 +34,7 @@ from svir_proxy.response.events import (
     Noted,
     ReasoningDelta,
     RefusalDelta,
+    ToolCallStarted,
     UsageReported,
 )
 from svir_proxy.response.json_text import dumps, loads
@@ -64,15 +66,24 @@ class AnswerRule:
     replacement: str | None = None
 
 
-def ruled(events: Sequence[Event], rules: Sequence[AnswerRule], *, json_content: bool = False) -> list[Event]:
+def ruled(
+    events: Sequence[Event],
+    rules: Sequence[AnswerRule],
+    *,
+    json_content: bool = False,
+    offered: Container[str] = (),
+) -> list[Event]:
     """The *events* of a whole answer as *rules* leave them, after a note for each rule that found something.
 
-    *json_content*: the answer's text was asked for as JSON.
+    *json_content*: the answer's text was asked for as JSON. *offered*: the names of the client's functions.
     """
     structured = (ArgumentsDelta, ContentDelta) if json_content else (ArgumentsDelta,)
     texts = _texts(events)
     seen = {key: _Text(text, is_json=key[0] in structured) for key, text in texts.items()}
     left, hits, blocking = _judged(seen, rules)
+    made_up = [event.name for event in events if isinstance(event, ToolCallStarted) and event.name not in offered]
+    if blocking is None:
+        blocking = next((rule for rule in rules if any(map(rule.pattern.found_in, made_up))), None)
     if blocking is not None:
         kept = [event for event in events if isinstance(event, _LEFT_BY_BLOCKING)]
         at = next((i for i, event in enumerate(kept) if isinstance(event, UsageReported | Ended)), len(kept))
@@ -197,12 +208,13 @@ def _with_texts(events: Iterable[Event], changed: dict[_Key, str]) -> Iterator[E
 def _beside(events: Sequence[Event]) -> Iterator[str]:
     """What is said once more beside the answer's texts."""
     tokens = [
-        token["token"]
+        token
         for event in events
         if isinstance(event, LogprobsReported)
         for token in (*(event.content or ()), *(event.refusal or ()))
     ]
-    yield "".join(tokens)
+    yield "".join(token["token"] for token in tokens)
+    yield "\0".join(other["token"] for token in tokens for other in token["top_logprobs"])  # none goes on from another
     for event in events:
         if isinstance(event, ExtrasReported):
             yield from _strings(event.values)

@@ -7,7 +7,7 @@ comes after the servers' own lists.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from typing import Generic, TypeVar
 
 T = TypeVar("T")
@@ -45,6 +45,17 @@ class Aliases(Generic[T]):
             if _is_between(before, model, after) and _filled(means, model[len(before) : len(model) - len(after)]):
                 return f"{before}*{after}"
         return "*" if self._rest else None
+
+    def names_of(self, backend: T, model: str) -> Iterator[str]:
+        """The aliases of what *backend* calls *model*; those with a ``*`` filled as the id is, or as they stand."""
+        yield from (alias for alias, means in self.exact.items() if (backend, model) in means)
+        for before, after, means in [*self._patterns, ("", "", self._rest)]:
+            for whose, its in means:
+                first, star, last = its.partition("*")
+                if whose is backend and not star and its == model:
+                    yield f"{before}*{after}"
+                elif whose is backend and star and _is_between(first, model, last):
+                    yield f"{before}{model[len(first) : len(model) - len(last)]}{after}"
 
     def rest(self, model: str) -> tuple[tuple[T, str], ...]:
         """Whom ``*`` means for *model*."""

@@ -133,7 +133,7 @@ class Proxy:
             self.learned = before.learned.of(same)
             self.calls = before.calls
         self._images = ImageFetcher()
-        rules = ContentRules(settings.rules) if settings.rules.answers else None
+        rules = ContentRules(settings.rules, self.catalog.names_of) if settings.rules.answers else None
         deprecation = Deprecation(settings.rules.deprecated) if settings.rules.deprecated else None
         self._chat = Chat(
             settings,
@@ -176,7 +176,7 @@ class Proxy:
         self.apart = MetricsEndpoint(settings, metrics)
         """Serves what comes to the address that the metrics have for themselves."""
         if settings.has_metrics and not settings.metrics_are_apart:
-            routes.append(Route(METRICS_PATH, _Scrape(self.apart), methods=["GET"]))
+            routes.append(Route(METRICS_PATH, _Scrape(self.apart, self.access), methods=["GET"]))
         self._router = Router(routes, redirect_slashes=False, default=_not_found)
         self.tracing = _tracing(settings, before)
         metrics.watch(self)
@@ -331,14 +331,22 @@ class _Endpoint:
 
 
 class _Scrape:
-    """The route of Prometheus."""
+    """The route of Prometheus, for whoever may know of all models."""
 
-    def __init__(self, endpoint: MetricsEndpoint) -> None:
+    def __init__(self, endpoint: MetricsEndpoint, access: Access | None) -> None:
         self._endpoint = endpoint
+        self._access = access
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         del receive
-        scope["svir.record"].status = 200
+        record = scope["svir.record"]
+        if self._access is not None and self._access.is_bound(record.key):
+            raise ProxyError(
+                "endpoint_not_allowed",
+                f"The key {record.key!r} may use some models only, and the metrics tell of all. Show another, or set"
+                " metrics.key.",
+            )
+        record.status = 200
         await self._endpoint.answer(scope, send, scope["svir.headers"])
 
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 import asyncio
 import difflib
 import time
-from collections.abc import Callable, Container, Iterable, Mapping, Sequence
+from collections.abc import Callable, Container, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any, Final, NamedTuple
 
@@ -179,6 +179,19 @@ class Catalog:
         if model in self._exact or any(model in listing.ids for listing in self._listings.values()):
             return model
         return self._aliases.pattern_of(model) if self._has_stars else None
+
+    def names_of(self, model: str, route: Route) -> Iterator[str]:
+        """Every name that is another word for *model*, by which a client went along *route*.
+
+        Those of the server itself; and where it was one of these, all aliases that the operator gave them. One alias is
+        no word for another: they may be there so that each has rules of its own.
+        """
+        upstream, its, _ = route
+        yield its
+        ids = self._listings[upstream.name].ids
+        yield from (name for name, found in ids.items() if found == its)
+        if model not in self._exact and not (self._has_stars and self._aliases.matching(model)):
+            yield from self._aliases.names_of(upstream, its)
 
     def has_id(self, backend: str, model: str) -> bool:
         """Whether *model*, as the server of *backend* calls it, is in its list or stands behind an alias."""

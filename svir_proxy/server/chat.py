@@ -14,6 +14,7 @@ from starlette.types import Receive, Scope, Send
 
 from svir_proxy.client_request import ClientRequest
 from svir_proxy.errors import ProxyError
+from svir_proxy.request.other_models import names_others, other_models
 from svir_proxy.server.answer import ClientAnswer, StreamedAnswer, WholeAnswer
 from svir_proxy.server.breaker import Breakers
 from svir_proxy.server.call_memory import CallMemory
@@ -130,7 +131,7 @@ class Chat:
         """*asking*, held to the operator's rules where there are any for it."""
         if self._rules is None:
             return asking
-        others = "models" in asking.request.body  # OpenRouter's: the first of them that answers
+        others = names_others(asking.request.body)
         rules = self._rules.of(record.key, record.model, routes, others=others)
         return Ruled(asking, rules, record) if rules else asking
 
@@ -240,7 +241,7 @@ async def _let_in(
     access: Access, request: ClientRequest, size: int, headers: Headers, record: RequestRecord
 ) -> ClientRequest:
     """*request* under the limits of its key; raises ProxyError. *size*: bytes of its body."""
-    access.check(record, request.model, request.body.get("models"))
+    access.check(record, request.model, other_models(request.body))
 
     def meter() -> Meter:
         blobs = request.blobs

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Collection, Sequence
+from collections.abc import Callable, Collection, Iterable, Sequence
 from typing import Final, NamedTuple
 
 from svir_proxy.errors import ProxyError
@@ -30,9 +30,12 @@ class _Rule(NamedTuple):
 
 
 class ContentRules:
-    """The rules of ``rules.answers``."""
+    """The rules of ``rules.answers``. *names_of* gives every name of a model that is asked for, along a route."""
 
-    def __init__(self, settings: RuleSettings) -> None:
+    def __init__(
+        self, settings: RuleSettings, names_of: Callable[[str, Route], Iterable[str]] = lambda _, route: (route.model,)
+    ) -> None:
+        self._names_of = names_of
         self._rules = [
             _Rule(
                 AnswerRule(rule.name, Pattern(rule.pattern), rule.replacement if rule.action == "redact" else None),
@@ -47,12 +50,16 @@ class ContentRules:
     ) -> tuple[AnswerRule, ...]:
         """The rules for what the holder of *key* gets who asks for *model*, which goes along one of *routes*.
 
-        A rule for some models holds by the client's name and by the servers' own. Where nobody knows beforehand which
+        A rule for some models holds by any of their names. Where nobody knows beforehand which
         model answers, because no list has the name, or the request names *others* too, it holds as well.
         """
         is_known = bool(model) and not others and all(route.listed for route in routes)
-        names = {model, *(route.model for route in routes)} if is_known else ()
+        names = {model, *(name for route in routes for name in self._names_of(model, route))} if is_known else ()
         return tuple(rule.rule for rule in self._rules if rule.is_for(key, names))
+
+    def tells_models_apart(self, path: str) -> bool:
+        """Whether the answers of *path* are text, and those of some models under rules that others are not under."""
+        return not _WITHOUT_TEXT.fullmatch(path) and any(rule.models for rule in self._rules)
 
     def check_passed(self, path: str, key: str | None, model: str, routes: Sequence[Route]) -> None:
         """Raise ProxyError where the answer of *path* would pass as it is, although a rule is for its text."""

@@ -74,7 +74,7 @@ class PassThrough:
         self, scope: Scope, receive: Receive, send: Send, headers: Headers, record: RequestRecord
     ) -> None:
         """Answer one request; *headers* go with the answer, whatever it is."""
-        field = self._field(scope, is_bound=self._access is not None and self._access.is_bound(record.key))
+        field = self._field(scope, self._alone(scope["path"], record.key))
         declared = header(scope, b"content-length")
         upload = Upload(receive, field, int(declared[:20]) if declared.isdigit() else None, self._limit)
         await upload.look()
@@ -103,12 +103,20 @@ class PassThrough:
                 async with places:
                     await self._answer(passing, client, send, headers, record)
 
-    def _field(self, scope: Scope, *, is_bound: bool) -> ModelField:
-        """What finds the model in the request's body. *is_bound*: it may name no others."""
+    def _alone(self, path: str, key: str | None) -> str:
+        """Why a request to *path* may name one model only; ``""``: it may name others."""
+        if self._access is not None and self._access.is_bound(key):
+            return "The key that was shown may use some models only"
+        if self._rules is not None and self._rules.tells_models_apart(path):
+            return "Answers of some models are under the operator's rules"
+        return ""
+
+    def _field(self, scope: Scope, alone: str) -> ModelField:
+        """What finds the model in the request's body. *alone*: see `ModelInJson`."""
         media = header(scope, b"content-type")
         if media.partition(";")[0].strip().lower() != _FORM:
             check_media_type(scope)
-            return ModelInJson(alone=is_bound)
+            return ModelInJson(alone=alone)
         found = _PATH.fullmatch(scope["path"])
         assert found is not None
         if not found["media"]:
@@ -196,9 +204,9 @@ async def _let_in(access: Access, request: Passed, headers: Headers, record: Req
     """*request* under the limits of its key; raises ProxyError."""
     upload = request.upload
     access.check(record, upload.model)
+    media = request.headers["content-type"].partition(";")[0].strip().lower()
     # Of a form's bytes most are a file's, which say nothing about tokens.
-    size = 0 if request.headers["content-type"].lower().startswith(_FORM) else upload.length or upload.came
-    meter = PassedMeter(size)
+    meter = PassedMeter(None if media == _FORM else lambda: upload.came)
     notes = await access.admit(record, headers, lambda: meter)
     return request._replace(meter=None if record.meter is None else meter, notes=notes)
 

@@ -81,10 +81,12 @@ class RuledAnswer:
         if silence is not None:
             self.last_output = time.perf_counter() - silence
 
-    async def release(self, rules: Sequence[AnswerRule], *, json_content: bool) -> None:
-        """Let out what *rules* leave of it."""
+    async def release(self, rules: Sequence[AnswerRule], request: ClientRequest) -> None:
+        """Let out what *rules* leave of it, which is the answer to *request*."""
+        wanted = request.body.get("response_format")
+        json_content = isinstance(wanted, dict) and wanted.get("type") in _JSON_FORMATS
         events, self._events = self._events, []
-        left = await asyncio.to_thread(ruled, events, rules, json_content=json_content)
+        left = await asyncio.to_thread(ruled, events, rules, json_content=json_content, offered=request.tool_names)
         self.finish_reason = next((event.reason for event in left if isinstance(event, Finished)), None)
         self._answer.take(left)
 
@@ -135,7 +137,5 @@ class Ruled:
             error, notes = await asyncio.to_thread(ruled_error, error, self._rules)
             answer.take(notes)
             return error
-        wanted = self.request.body.get("response_format")
-        json_content = isinstance(wanted, dict) and wanted.get("type") in _JSON_FORMATS
-        await held.release(self._rules, json_content=json_content)
+        await held.release(self._rules, self.request)
         return None

@@ -32,6 +32,7 @@ from svir_proxy.response.events import (
 IDENTITY: Final = Identified("id", 1, "m")
 USAGE: Final = UsageReported({"prompt_tokens": 1, "completion_tokens": 2, "total_tokens": 3})
 CALL: Final = ToolCallStarted(0, "c", "f")
+OFFERED: Final = ("f", "secret")
 END: Final[list[Event]] = [Finished("stop"), USAGE, Ended()]
 BLOCKED: Final[list[Event]] = [Noted("rules.r=blocked"), IDENTITY, Finished("content_filter"), USAGE, Ended()]
 REDACTED: Final = Noted("rules.r=redacted")
@@ -46,7 +47,7 @@ def redact(pattern: str = "secret", replacement: str = "###", name: str = "r") -
 
 
 def left(said: list[Event], *rules: AnswerRule, json_content: bool = False) -> list[Event]:
-    return ruled([IDENTITY, *said, *END], rules, json_content=json_content)
+    return ruled([IDENTITY, *said, *END], rules, json_content=json_content, offered=OFFERED)
 
 
 def tokens(*texts: str) -> LogprobsReported:
@@ -181,6 +182,35 @@ def test_a_number_becomes_a_string() -> None:
 def test_content_that_was_asked_for_as_json_stays_json(text: str, json_content: bool, remains: str) -> None:
     events = left([ContentDelta(text)], redact(), json_content=json_content)
     assert [event.text for event in events if isinstance(event, ContentDelta)] == [remains]
+
+
+@pytest.mark.parametrize(
+    ("offered", "rule", "remains"),
+    [
+        (["a_secret"], block(), [ToolCallStarted(0, "c", "a_secret")]),
+        (["f"], block(), None),
+        ([], redact(), None),  # a name cannot be replaced: there is no such function
+        ([], block("other"), [ToolCallStarted(0, "c", "a_secret")]),
+    ],
+)
+def test_a_name_that_the_client_does_not_offer_is_the_models_word(
+    offered: list[str], rule: AnswerRule, remains: list[Event] | None
+) -> None:
+    events = ruled([IDENTITY, ToolCallStarted(0, "c", "a_secret"), *END], [rule], offered=offered)
+    assert events == (BLOCKED if remains is None else [IDENTITY, *remains, *END])
+
+
+@pytest.mark.parametrize(
+    ("others", "is_told"), [(["good", "bad"], True), ([" secret", "bad"], False), (["sec", "ret"], True)]
+)
+def test_what_could_have_been_said_goes_with_all_probabilities(others: list[str], is_told: bool) -> None:
+    said = tokens("ok")
+    assert said.content is not None
+    said.content[0]["top_logprobs"] = [{"token": text, "logprob": -1.0, "bytes": None} for text in others]
+    events = left([ContentDelta("ok"), said], block())
+    assert (said in events) == is_told
+    assert (REDACTED in events) != is_told
+    assert ContentDelta("ok") in events
 
 
 def test_an_answer_that_was_cut_is_blocked_as_well() -> None:

@@ -36,6 +36,21 @@ def test_the_most_exact_name_counts(model: str, expected: list[tuple[str, str]])
     assert list(aliases.exact.get(model) or aliases.matching(model) or aliases.rest(model)) == expected
 
 
+@pytest.mark.parametrize(
+    ("backend", "model", "names"),
+    [
+        ("local", "qwen", ["fast", "gpt-*", "*"]),
+        ("local", "large-o", ["gpt-4o"]),
+        ("local", "large", []),
+        ("cloud", "o3", ["openai/o3", "o3"]),
+        ("cloud", "gpt-4o-mini", ["fast", "openai/gpt-4o-mini", "gpt-4o-mini", "gpt-4o-mini"]),
+        ("other", "qwen", []),
+    ],
+)
+def test_the_names_of_a_model(backend: str, model: str, names: list[str]) -> None:
+    assert sorted(Aliases(TABLE.items()).names_of(backend, model)) == sorted(names)
+
+
 def test_what_stands_around_a_star_does_not_overlap() -> None:
     aliases = Aliases([("a", {"aba*ba": "x"})])
     assert [bool(aliases.matching(model)) for model in ("aba", "ababa", "ababba", "aba-ba")] == [

@@ -427,6 +427,24 @@ async def test_the_names_that_somebody_gave() -> None:
         assert [catalog.has_id(*one) for one in ids] == [True, True, False, True, False, False]
 
 
+async def test_other_words_for_a_model() -> None:
+    models = {"a": {"fast": "/m/q", "slow": "/m/q", "x/*": "*"}, "b": {"fast": "z"}}
+    async with catalog_of(Servers(a=listing("/m/q", "p"), b=listing("z")), models=models) as catalog:
+        await catalog.states()
+        words = {
+            model: sorted({name for route in await catalog.routes(model) for name in catalog.names_of(model, route)})
+            for model in ("fast", "q", "/m/q", "x//m/q", "p")
+        }
+    by_the_server = ["/m/q", "fast", "q", "slow", "x//m/q"]
+    assert words == {
+        "fast": ["/m/q", "q", "z"],
+        "q": by_the_server,
+        "/m/q": by_the_server,
+        "x//m/q": ["/m/q", "q"],
+        "p": ["p", "x/p"],
+    }
+
+
 async def test_who_answered_the_last_time() -> None:
     servers = Servers(a=listing("x"), b=httpx.ConnectError("no"), c=httpx.Response(404))
     async with catalog_of(servers) as catalog:

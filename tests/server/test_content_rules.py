@@ -5,12 +5,14 @@ from __future__ import annotations
 from types import SimpleNamespace
 from typing import Any, cast
 
+import httpx
 import pytest
 
 from svir_proxy.errors import ProxyError
 from svir_proxy.server.catalog import Route
 from svir_proxy.server.content_rules import ContentRules
 from svir_proxy.settings import RuleSettings
+from tests.server.support import CHAT, COMPLETION, serving, settings
 
 RULES = ContentRules(
     RuleSettings.model_validate(
@@ -31,6 +33,16 @@ RULES = ContentRules(
         }
     )
 )
+
+
+class Scripted:
+    """A model server with a list of *models*, all of which say the same."""
+
+    def __init__(self, models: Any) -> None:
+        self._models = models
+
+    def __call__(self, request: httpx.Request) -> httpx.Response:
+        return httpx.Response(200, json=self._models if request.method == "GET" else COMPLETION)
 
 
 def routes(*models: str, listed: bool = True) -> tuple[Route, ...]:
@@ -86,6 +98,41 @@ def test_an_endpoint_that_answers_with_text_is_shut_while_a_rule_holds(path: str
         "endpoint_not_allowed", 403, "permission_error",
     )  # fmt: skip
     assert all(said in error.message for said in ("'gpt'", "'gpt-5'", f"/v1/{path}", "/v1/chat/completions"))
+
+
+def test_a_rule_is_for_every_name_that_is_another_word_for_the_model() -> None:
+    rules = ContentRules(
+        RuleSettings.model_validate(
+            {"answers": [{"name": "r", "pattern": "q", "action": "block", "models": ["fast"]}]}
+        ),
+        lambda model, route: {"fast": ["org/m"], "org/m": ["org/m", "fast"]}.get(model, [route.model]),
+    )
+    found = {model: bool(rules.of(None, model, routes("org/m"))) for model in ("fast", "org/m", "quick")}
+    assert found == {"fast": True, "org/m": True, "quick": False}
+
+
+async def test_no_name_leads_around_a_rule() -> None:
+    models = {"data": [{"id": "org/m"}, {"id": "free"}]}
+    server = Scripted(models)
+    rule = {"name": "r", "pattern": "one", "action": "block", "models": ["fast", "gpt-*"]}
+    backend = {"models": {"fast": "org/m", "quick": "org/m", "gpt-*": "free-*", "free": "free"}}
+    async with serving(settings("http://server/v1", rules={"answers": [rule]}, backend=backend), server) as client:
+        for model, is_held in [
+            ("fast", True),
+            ("org/m", True),  # the server's own word for it
+            ("quick", False),  # another alias, which may be there to be without the rule
+            ("gpt-5", True),
+            ("free-5", True),
+            ("free", False),
+        ]:
+            said = await client.post("/v1/chat/completions", json=CHAT | {"model": model})
+            assert (said.json()["choices"][0]["finish_reason"] == "content_filter") == is_held, model
+        for field in ("models", "fallbacks"):
+            body = CHAT | {"model": "free", field: ["org/m"]}
+            said = await client.post("/v1/chat/completions", json=body)
+            assert said.json()["choices"][0]["finish_reason"] == "content_filter", field
+            for path, status in (("completions", 403), ("embeddings", 200)):
+                assert (await client.post(f"/v1/{path}", json=body)).status_code == status
 
 
 @pytest.mark.parametrize("path", OF_NONE)

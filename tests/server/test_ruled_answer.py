@@ -376,7 +376,7 @@ async def test_what_is_held_counts_and_is_not_seen(stream: bool) -> None:
     assert ruled.first_output <= ruled.last_output
     assert (wire.sent, answer.has_output, ruled.finish_reason) == ([], False, None)
     ruled.take([Ended()])
-    await ruled.release([AnswerRule("r", Pattern("b"))], json_content=False)
+    await ruled.release([AnswerRule("r", Pattern("b"))], client_request(**CHAT))
     assert answer.has_output
     assert ruled.finish_reason == answer.finish_reason == "content_filter"
 
@@ -387,6 +387,6 @@ async def test_a_restart_forgets_what_was_held() -> None:
     ruled.restart()
     assert (ruled.has_output, ruled.pieces, ruled.usage, ruled.first_output) == (False, 0, None, None)
     ruled.take([ContentDelta("b"), Finished("stop"), Ended()])
-    await ruled.release([], json_content=False)
+    await ruled.release([], client_request(**CHAT))
     assert isinstance(answer, WholeAnswer)
     assert json.loads(answer.body())["choices"][0]["message"]["content"] == "b"

@@ -15,6 +15,7 @@ from typing import Final
 from svir_proxy.bulk import MOST_VALUES
 from svir_proxy.errors import ProxyError
 from svir_proxy.request.model_field.field import MAX_MODEL, said_twice, too_long
+from svir_proxy.request.other_models import OTHER_MODELS
 
 _TEXT: Final = re.compile(rb'[^"\\]*+(?:\\.[^"\\]*+)*+', re.DOTALL)
 """The inside of a string, up to its end or to half an escape."""
@@ -27,8 +28,8 @@ _OPENING: Final = frozenset(b"{[")
 _CLOSING: Final = frozenset(b"}]")
 _QUOTE: Final = ord('"')
 _BACKSLASH: Final = ord("\\")
-_MAX_KEY: Final = 64
-"""Bytes of a key that could be ``model``, each of its letters an escape."""
+_MAX_KEY: Final = 2 + 6 * max(map(len, OTHER_MODELS))
+"""Bytes of a key that is looked at: each of its letters can be an escape."""
 
 
 class _At(Enum):
@@ -45,9 +46,12 @@ class _At(Enum):
 
 
 class ModelInJson:
-    """Follows a JSON object. See `ModelField`. *alone*: ``models``, which name others in its place, are refused."""
+    """Follows a JSON object. See `ModelField`.
 
-    def __init__(self, *, alone: bool = False) -> None:
+    *alone*: why fields that name other models in its place are refused, as a sentence begins; ``""``: they are not.
+    """
+
+    def __init__(self, *, alone: str = "") -> None:
         self._alone = alone
         self.model = ""
         self.span: tuple[int, int] | None = None
@@ -192,12 +196,8 @@ class ModelInJson:
             return
         self._at = _At.COLON
         key = None if kept is None else _text(kept)
-        if key == "models" and self._alone:
-            raise ProxyError(
-                "model_not_allowed",
-                "The key that was shown may use some models only, and so name no others in 'models' here.",
-                param="models",
-            )
+        if self._alone and key in OTHER_MODELS:
+            raise ProxyError("model_not_allowed", f"{self._alone}, and so {key!r} may name no others here.", param=key)
         self._is_model = key == "model"
         if self._is_model and self._seen:
             raise said_twice()

@@ -29,7 +29,7 @@ class Sessions:
 
     def __init__(self, digest: bytes, key: str | None) -> None:
         self._digest = digest
-        self._secret = _OF_THIS_PROCESS if key is None else key.encode()
+        self._secret = _OF_THIS_PROCESS + digest if key is None else key.encode()
         self._failures: list[float] = []
 
     def log_in(self, shown: str, now: float) -> str | None:
@@ -47,9 +47,11 @@ class Sessions:
 
     def knows(self, cookies: str, now: float) -> bool:
         """Whether *cookies*, a Cookie header, has a login that still counts."""
-        # By hand: other programs on this machine set cookies too, and some are such that a parser stops at them.
+        # By hand: other programs on this machine set cookies too, of this name, or such that a parser stops at them.
         named = (part.strip().partition("=") for part in cookies.split(";"))
-        value = next((value for name, _, value in named if name == COOKIE), "")
+        return any(name == COOKIE and self._counts(value, now) for name, _, value in named)
+
+    def _counts(self, value: str, now: float) -> bool:
         content, _, signature = value.rpartition(".")
         until = content.partition(".")[0]
         if not hmac.compare_digest(self._signature(content).encode(), signature.encode()):

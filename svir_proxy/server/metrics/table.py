@@ -32,7 +32,8 @@ scrape_configs:
     static_configs: [{targets: ["svir-proxy:8484"]}]
 ```
 
-Without `metrics.key` the route asks for what the others ask for: one of `auth.keys`, where there are any.
+Without `metrics.key` the route asks for what the others ask for: one of `auth.keys`, where there are any, that may use
+all models.
 
 - **Several workers** share one address; whichever is asked tells the sum of all. Counters stay when a worker is
   replaced and when the configuration is reloaded; a restart begins at zero. What a worker counted in the second before

@@ -124,18 +124,18 @@ class Access:
         policy = self.policies.get(key)
         return policy is not None and policy.models is not None
 
-    def check(self, record: RequestRecord, model: str, others: Any = None) -> None:
+    def check(self, record: RequestRecord, model: str, others: Iterable[str] = ()) -> None:
         """Let a request name *model*, or raise ProxyError, kind ``model_not_allowed``.
 
-        *others*: more models that it names, to be taken where the first is not to be had (OpenRouter's ``models``).
+        *others*: more models that it names, to be taken where the first is not to be had.
         """
         policy = self.policies.get(record.key)
         if policy is None or policy.models is None:
             return
         record.may = policy.may_use
-        for name in (model, *(others if isinstance(others, list) else ())):
-            if not (isinstance(name, str) and policy.may_use(name)):
-                raise _not_allowed(policy, str(name))
+        for name in (model, *others):
+            if not policy.may_use(name):
+                raise _not_allowed(policy, name)
 
     async def admit(self, record: RequestRecord, headers: Headers, make_meter: Callable[[], Meter]) -> tuple[str, ...]:
         """Let a request in that `check` has let pass, or raise ProxyError; *headers* of the answer tell what is left.

@@ -9,24 +9,29 @@ from __future__ import annotations
 
 import json
 import re
+from collections.abc import Callable
 from typing import Any, Final
 
 from svir_proxy.response.json_text import safe_integer
 from svir_proxy.response.usage import read_usage
-from svir_proxy.server.quotas.tokens import Meter
+from svir_proxy.server.quotas.tokens import Meter, of_text
 
-_KEPT: Final = 8 * 1024
-"""Bytes of the beginning, and of the end."""
+_KEPT: Final = 64 * 1024
+"""Bytes of the beginning, and of the end: a response repeats the client's metadata behind its report, up to 55 KiB."""
 _USAGE: Final = re.compile(rb'"usage"\s*:\s*(?=\{)')
 _EVENT: Final = b"data:"
 _JSON: Final = json.JSONDecoder()
 
 
 class PassedMeter(Meter):
-    """Counts one request beside chat. *size*: bytes of its text."""
+    """Counts one request beside chat. *came*: tells how many bytes of its text have come; None: it has none.
 
-    def __init__(self, size: int = 0) -> None:
-        super().__init__(size)
+    It is asked in the end: a body that names no length goes on while it comes.
+    """
+
+    def __init__(self, came: Callable[[], int] | None = None) -> None:
+        super().__init__()
+        self._came = came
         self._first = bytearray()
         self._last = bytearray()
 
@@ -40,6 +45,8 @@ class PassedMeter(Meter):
 
     def tokens(self, usage: dict[str, Any] | None, *, failed: bool) -> int:
         """As `Meter.tokens`."""
+        if self._came is not None:
+            self.prompt = of_text(self._came())
         return super().tokens(usage or _reported(self._last) or _reported(self._first), failed=failed)
 
 

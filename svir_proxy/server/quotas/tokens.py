@@ -23,7 +23,7 @@ class Meter:
     """Counts what one request takes. *size*: bytes of the request's text; *media*: pictures and the like beside it."""
 
     def __init__(self, size: int = 0, media: int = 0) -> None:
-        self.prompt = -(-size // _PER_TOKEN) + media * _PER_MEDIUM
+        self.prompt = of_text(size) + media * _PER_MEDIUM
         """About how many tokens the request has."""
         self.asked = False
         """Whether any server was asked."""
@@ -56,7 +56,12 @@ class Meter:
             return int(usage["total_tokens"])
         if not self.asked or (failed and not self._pieces):
             return 0
-        return self.prompt + max(self._pieces, -(-self._characters // _PER_TOKEN))
+        return self.prompt + max(self._pieces, of_text(self._characters))
+
+
+def of_text(size: int) -> int:
+    """About how many tokens a text of *size* bytes or characters has."""
+    return -(-size // _PER_TOKEN)
 
 
 class Metered:

@@ -89,6 +89,11 @@ def test_what_is_refused(body: bytes, words: str) -> None:
     [
         (b'{"model":"m","models":["n"]}', True),
         (b'{"\\u006dodel\\u0073":[],"model":"m"}', True),
+        (b'{"model":"m","fallbacks":["n"]}', True),
+        (
+            b'{"model":"m","' + b"".join(b"\\u%04x" % letter for letter in b"context_window_fallbacks") + b'":["n"]}',
+            True,
+        ),
         (b'{"model":"m","x":{"models":["n"]}}', False),
         (b'{"model":"models","x":"models"}', False),
     ],
@@ -97,13 +102,12 @@ def test_other_models_beside_it_are_refused_where_that_is_wanted(body: bytes, *,
     for cuts in all_cuts(body):
         read(ModelInJson(), body, *cuts)
         if not refused:
-            read(ModelInJson(alone=True), body, *cuts)
+            read(ModelInJson(alone="Some only"), body, *cuts)
             continue
         with pytest.raises(ProxyError) as caught:
-            read(ModelInJson(alone=True), body, *cuts)
-        assert said(caught.value).startswith(
-            "model_not_allowed models: The key that was shown may use some models only"
-        )
+            read(ModelInJson(alone="Some only"), body, *cuts)
+        assert said(caught.value).startswith("model_not_allowed ")
+        assert ": Some only, and so '" in said(caught.value)
 
 
 @pytest.mark.parametrize("value", [b"[]", b"{},", b"[[]],"])

@@ -31,6 +31,21 @@ def test_a_login_counts_for_its_time_in_every_worker() -> None:
     assert not sessions_of("another").knows(f"{COOKIE}={value}", NOW)
 
 
+@pytest.mark.parametrize("beside", ['a={"b":1}', "a=b c", "\u00e9=1", f"{COOKIE}=x", "=", "", "[]=1"])
+def test_cookies_of_other_programs_on_the_host_do_not_hide_it(beside: str) -> None:
+    sessions = sessions_of("right")
+    mine = f"{COOKIE}={login(sessions)}"
+    assert sessions.knows(f"{beside}; {mine}", NOW)
+    assert sessions.knows(f"{mine};{beside}", NOW)
+
+
+@pytest.mark.parametrize("is_known", [True, False])
+def test_another_key_ends_the_logins_with_the_one_before(is_known: bool) -> None:
+    value = login(sessions_of("right", is_known=is_known))
+    assert sessions_of("right", is_known=is_known).knows(f"{COOKIE}={value}", NOW)
+    assert not sessions_of("another", is_known=is_known).knows(f"{COOKIE}={value}", NOW)
+
+
 def test_no_login_is_like_another_and_none_holds_the_key() -> None:
     values = [login(sessions_of("right")) for _ in range(3)]
     assert len(set(values)) == 3

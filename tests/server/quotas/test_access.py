@@ -110,6 +110,7 @@ def limited(response: httpx.Response) -> dict[str, str]:
 
 # ----------------------------------------------------------------- every status and header of a limit
 
+FINAL: Final = {"x-should-retry": "false"}
 LAST: Final = {"limit-requests": "2", "remaining-requests": "0"}
 
 REFUSED: Final = {
@@ -129,43 +130,43 @@ REFUSED: Final = {
         {"limits": {"requests_per_day": 2}}, 2,
         429, "quota_exceeded",
         "The key 'ana' has used 2 requests of the 2 that it may use in a day (requests_per_day).",
-        LAST | {"reset-requests": "12h0m0s", "retry-after": "60"},
+        LAST | {"reset-requests": "12h0m0s", "retry-after": "60", **FINAL},
     ),
     "tokens in a day": (
         {"limits": {"tokens_per_day": 42}}, 1,
         429, "quota_exceeded", "has used 42 tokens of the 42 that it may use in a day (tokens_per_day). Try again",
-        {"limit-tokens": "42", "remaining-tokens": "0", "reset-tokens": "12h0m0s", "retry-after": "60"},
+        {"limit-tokens": "42", "remaining-tokens": "0", "reset-tokens": "12h0m0s", "retry-after": "60", **FINAL},
     ),
     "requests in a month": (
         {"limits": {"requests_per_month": 2}}, 2,
         429, "quota_exceeded", "in a month (requests_per_month). Try again at 2026-12-01T00:00:00Z.",
-        LAST | {"reset-requests": "12h0m0s", "retry-after": "60"},
+        LAST | {"reset-requests": "12h0m0s", "retry-after": "60", **FINAL},
     ),
     "tokens in a month": (
         {"limits": {"tokens_per_month": 43}}, 2,
         429, "quota_exceeded", "has used 84 tokens of the 43 that it may use in a month (tokens_per_month).",
-        {"limit-tokens": "43", "remaining-tokens": "0", "reset-tokens": "12h0m0s", "retry-after": "60"},
+        {"limit-tokens": "43", "remaining-tokens": "0", "reset-tokens": "12h0m0s", "retry-after": "60", **FINAL},
     ),
     "the one that lasts longest is told": (
         {"limits": {"requests_per_minute": 2, "tokens_per_day": 84}}, 2,
         429, "quota_exceeded", "(tokens_per_day)",
         LAST | {"reset-requests": "1m30s", "limit-tokens": "84", "remaining-tokens": "0", "reset-tokens": "12h0m0s",
-                "retry-after": "60"},
+                "retry-after": "60", **FINAL},
     ),
     "a model that the key may not use": (
         {"models": ["mini", "fast-*"]}, 0,
         403, "model_not_allowed", "The key 'ana' may not use the model 'm'. It may use mini, fast-*.",
-        {"x-should-retry": "false"},
+        FINAL,
     ),
     "no model at all": (
         {"models": []}, 0,
         403, "model_not_allowed", "The key 'ana' may not use the model 'm'. It may use none.",
-        {"x-should-retry": "false"},
+        FINAL,
     ),
     "a key that is over": (
         {"expires": "2020-01-31"}, 0,
         401, "invalid_api_key", "The API key 'ana' expired at 2020-01-31T23:59:59Z.",
-        {"x-should-retry": "false"},
+        FINAL,
     ),
 }  # fmt: skip
 
@@ -302,11 +303,29 @@ async def test_a_deprecated_model_names_no_successor_that_the_key_may_not_use() 
             assert [response.headers.get("x-ai-model-deprecated") for response in told] == ["true", None, "large"]
 
 
+async def test_metrics_tell_of_all_models_and_so_nothing_to_who_may_use_some() -> None:
+    async with proxy(Server(), {"models": ["mini"]}) as client:
+        await client.get("models", "bo")
+        await client.ask("bo", model="large")
+        refused, read = await client.get("metrics"), await client.get("metrics", "bo")
+    assert (refused.status_code, said(refused)[1]) == (403, "endpoint_not_allowed")
+    assert "large" not in refused.text
+    assert 'model="large"' in read.text
+
+
 async def test_other_models_that_a_request_names_are_looked_at_too() -> None:
     async with proxy(Server(), {"models": ["mini"]}) as client:
         assert (await client.ask(model="mini", models=["mini"])).status_code == 200
         for models in (["mini", "large"], [None]):
             assert said(await client.ask(model="mini", models=models))[1] == "model_not_allowed"
+        for field in ("fallbacks", "context_window_fallbacks", "content_policy_fallbacks"):
+            for path, names in (
+                ("chat/completions", ["large"]),
+                ("chat/completions", "large"),
+                ("embeddings", ["mini"]),
+            ):
+                response = await client.ask(path=path, model="mini", **{field: names})
+                assert said(response)[1] == "model_not_allowed"
         assert (await client.ask("bo", model="mini", models=["large"])).status_code == 200
         # what passes through is not read, so there none are taken
         assert said(await client.ask(path="embeddings", model="mini", models=["mini"]))[1] == "model_not_allowed"

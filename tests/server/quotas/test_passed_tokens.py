@@ -12,12 +12,12 @@ from hypothesis import strategies as st
 
 from svir_proxy.server.quotas.passed_tokens import PassedMeter
 
-LARGE = [0.125] * 5000
+LARGE = [0.125] * 15_000
 USAGE = {"prompt_tokens": 8, "total_tokens": 8}
 
 
 def tokens(*data: bytes, size: int = 0, failed: bool = False) -> int:
-    meter = PassedMeter(size)
+    meter = PassedMeter(lambda: size)
     meter.asked = True
     for piece in data:
         meter.feed(piece)
@@ -42,6 +42,10 @@ CASES = {
     "a stream, usage in the last event": (LONG + events({"usage": {"prompt_tokens": 3, "completion_tokens": 500}}), 503),
     "responses: the last event has all of it": (
         events({"type": "response.completed", "response": {"output": ["x" * 99], "usage": {"input_tokens": 7, "output_tokens": 9}}}),
+        16,
+    ),
+    "responses: behind the report is what the client wrote, as large as may be": (
+        said(output=["x" * 99], usage={"input_tokens": 7, "output_tokens": 9}, metadata={f"{i:064}": "\u00e9" * 512 for i in range(16)}),
         16,
     ),
     "running totals: the last counts": (events(*({"usage": {"prompt_tokens": 3, "completion_tokens": n}} for n in (1, 2))), 5),
@@ -92,5 +96,13 @@ def test_what_is_not_reported(answer: bytes, *, failed: bool, total: int) -> Non
 def test_no_more_is_kept_than_the_two_ends() -> None:
     meter = PassedMeter()
     for _ in range(100):
-        meter.feed(bytes(65536))
-    assert len(meter._first) == len(meter._last) == 8192
+        meter.feed(bytes(50_000))
+    assert len(meter._first) == len(meter._last) == 64 * 1024
+
+
+def test_what_comes_of_the_request_after_its_model_counts_too() -> None:
+    came = [10]
+    meter = PassedMeter(lambda: came[0])
+    meter.asked = True
+    came[0] = 4000
+    assert meter.tokens(None, failed=False) == 1000
