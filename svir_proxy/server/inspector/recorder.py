@@ -44,6 +44,7 @@ class Recorder:
     def __init__(self) -> None:
         self._loop = asyncio.get_running_loop()
         self._exhibits: deque[Exhibit] = deque()
+        self._veil = Veil(prompts=False)
         self._number = 0
         self._dirty: dict[Exhibit, None] = {}
         self._viewers: set[Feed] = set()
@@ -58,14 +59,14 @@ class Recorder:
 
     def configure(self, settings: InspectorSettings) -> None:
         """Keep as much as *settings* say, from now on."""
-        self._veil = Veil(settings.show_prompts)
+        if settings.show_prompts != self._veil.prompts:
+            self._veil = Veil(settings.show_prompts)
+            for exhibit in self._exhibits:  # also of those that run: what may be seen now may not have been before
+                exhibit.forget()
         self._always = settings.record == "always"
         self._sleeps = self._sleeps and not self._always
         self._most = settings.requests
         self._largest = settings.max_bytes
-        for exhibit in self._exhibits:  # what may be seen now may not have been before, and the other way round
-            if exhibit.is_over:
-                exhibit.forget()
         self._bound()
 
     # ----------------------------------------------------------------- requests

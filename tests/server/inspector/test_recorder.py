@@ -119,9 +119,27 @@ async def test_what_may_no_longer_be_seen_is_forgotten(recorder: Recorder) -> No
     recorder.configure(InspectorSettings(show_prompts=True))
     with recorder.watching():
         served(recorder, content="a secret")
-        assert "a secret" in json.dumps(told(recorder))
+        running = RequestRecord("r", "POST", "/v1/chat/completions")
+        recorder.begin(running, http_scope(), Wire().send)
+        assert running.exhibit is not None
+        running.exhibit.asked(client_request(messages=[{"role": "user", "content": "a secret"}]))
+        attempt = running.exhibit.attempt("b", "m")
+        assert json.dumps(told(recorder)).count("a secret") == 2
         recorder.configure(InspectorSettings())
+        for say in (attempt, running.exhibit.attempt("c", "m")):
+            say.read(b": a secret\n\n", [])
+        running.exhibit.news()
         assert "a secret" not in json.dumps(told(recorder))
+        recorder.end(running)
+        assert "a secret" not in json.dumps(told(recorder))
+
+
+async def test_another_change_of_the_configuration_forgets_nothing(recorder: Recorder) -> None:
+    recorder.configure(InspectorSettings(show_prompts=True))
+    with recorder.watching():
+        served(recorder, content="hello")
+        recorder.configure(InspectorSettings(show_prompts=True, requests=50))
+        assert "hello" in json.dumps(told(recorder))
 
 
 async def test_what_nobody_looks_at_any_more_is_forgotten(recorder: Recorder, monkeypatch: pytest.MonkeyPatch) -> None:
