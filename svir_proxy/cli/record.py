@@ -84,6 +84,7 @@ def add_parser(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) 
 def run(args: argparse.Namespace) -> int:
     """Ask, clean, see what the proxy makes of it, write."""
     # Imported here: --help need not wait for httpx.
+    from svir_proxy.conform.cases import profile_of  # noqa: PLC0415 - see above
     from svir_proxy.conform.client import Client  # noqa: PLC0415 - see above
     from svir_proxy.record.case import Server  # noqa: PLC0415 - see above
     from svir_proxy.record.clean import Cleaner  # noqa: PLC0415 - see above
@@ -97,6 +98,10 @@ def run(args: argparse.Namespace) -> int:
         clean = Cleaner([key, *args.secret], hosts, [getpass.getuser()])
         with Client(root, key, verify=verify) as client:
             model = model_of(client, args.model, keyed=bool(key))
+            print(
+                f"asking {root} for {model}; the proxy has it under the profile {profile_of(args.server)}",
+                file=sys.stderr,
+            )
             server = Server(args.server, args.server_version, model, tuple(args.flag))
             args.into.mkdir(parents=True, exist_ok=True)
             try:
@@ -104,6 +109,10 @@ def run(args: argparse.Namespace) -> int:
                     cases.append(case)  # noqa: PERF402 - those before Ctrl-C are kept
             except KeyboardInterrupt:
                 interrupted = True
+        if not (cases or interrupted):
+            return _unable(
+                "nothing was recorded: no question was answered" + (", or --only has none" * bool(args.only))
+            )
         status = asyncio.run(_write(cases, args.into))
     except OSError as exc:
         return _unable(f"{exc.filename}: {exc.strerror}" if exc.filename else str(exc))
@@ -146,13 +155,13 @@ def _requests(args: argparse.Namespace, client: Client, model: str) -> Iterator[
     interview = Interview(model, args.context, prompts=prompts)
     for question in QUESTIONS:
         name = re.sub(r"[^a-z0-9]+", "-", question.name.lower()).replace("-streamed", "-stream")
+        request = question.make(interview)
+        if question.name == "plain" and not isinstance(request, str):
+            interview.take("plain", client.ask(request))  # chosen or not: the stop word is one of its answer
         if question.name in _NOT_FOR_SERVERS or (args.only and not any(fnmatchcase(name, glob) for glob in args.only)):
             continue
-        request = question.make(interview)
         if isinstance(request, str) or request.path != CHAT or not isinstance(request.body, dict) or request.leave:
             continue
-        if question.name == "plain":
-            interview.take("plain", client.ask(request))  # the stop word is one of its answer
         yield name, request
 
 
@@ -183,7 +192,8 @@ async def _write(cases: list[Case], folder: Path) -> int:
                 status = FAILED
                 print(f"  the proxy's answer is wrong: {problem}")
     print(
-        f"{len(cases)} cases in {folder}: look at what each shows and expects, and for what must not be kept",
+        f"{len(cases)} {'case' if len(cases) == 1 else 'cases'} in {folder}: look at what each shows and expects, and "
+        "for what must not be kept",
         file=sys.stderr,
     )
     return status

@@ -26,6 +26,7 @@ SPLITS: Final[tuple[Split, ...]] = ("whole", "random", "byte")
 
 _PROFILES: Final = {
     "llama.cpp": "llama-cpp",
+    "llama-cpp": "llama-cpp",
     "llamacpp": "llama-cpp",
     "vllm": "vllm",
     "mlx-lm": "mlx-lm",
@@ -43,6 +44,7 @@ _PROFILES: Final = {
     "groq": "groq",
     "mistral": "mistral",
     "xai": "xai",
+    "gemini": "gemini",
     "gemini (openai endpoint)": "gemini",
     "cerebras": "cerebras",
     "together": "together",
@@ -53,6 +55,9 @@ _PROFILES: Final = {
     "koboldcpp": "koboldcpp",
     "text-generation-webui": "text-generation-webui",
     "github models": "github-models",
+    "github-models": "github-models",
+    "ai-server": "ai-server",
+    "fireworks": "fireworks",
     "perplexity": "perplexity",
     "llama-cpp-python": "llama-cpp-python",
     "lemonade": "lemonade",

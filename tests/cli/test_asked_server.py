@@ -128,7 +128,7 @@ def test_record_refuses_before_it_asks(capsys: pytest.CaptureFixture[str]) -> No
     with serving(serve) as url:
         assert main(["record", url, "--only", "stream"]) == 2
     assert "recorded/stream.case.json: is there already" in capsys.readouterr().err
-    assert asked == ["/v1/models"]
+    assert asked == ["/v1/models", "/v1/chat/completions"]  # a plain answer, for the stop word
 
 
 def test_a_server_that_takes_every_question_and_answers_none(capsys: pytest.CaptureFixture[str]) -> None:

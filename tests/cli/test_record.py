@@ -5,6 +5,8 @@ from __future__ import annotations
 import pytest
 
 from svir_proxy.cli import main
+from tests.probe.servers import model_server, serving
+from tests.probe.simulated import Simulated
 
 
 @pytest.mark.parametrize(
@@ -21,4 +23,19 @@ def test_nothing_can_be_recorded(
 ) -> None:
     monkeypatch.setenv("EMPTY", "")
     assert main(["record", *argv]) == 2
+    assert words in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(
+    ("options", "status", "words"),
+    [
+        (["--only", "stop"], 0, "1 case in recorded"),
+        (["--only", "no such question"], 2, "nothing was recorded: no question was answered, or --only has none"),
+        (["--only", "plain", "--server", "llama-cpp"], 0, "under the profile llama-cpp"),
+        (["--only", "plain", "--server", "of my own"], 0, "under the profile generic"),
+    ],
+)
+def test_which_of_the_set(options: list[str], status: int, words: str, capsys: pytest.CaptureFixture[str]) -> None:
+    with serving(model_server(Simulated())) as url:
+        assert main(["record", url, *options]) == status
     assert words in capsys.readouterr().err

@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 import hatch_build
 from svir_proxy.conform import cases
 from svir_proxy.conform.cases import SPLITS, Split, cut
+from svir_proxy.profiles import builtin_names
 
 
 @pytest.fixture
@@ -53,6 +54,10 @@ def test_an_installation_without_a_corpus_says_so(tmp_path: Path, monkeypatch: p
     monkeypatch.setattr(cases, "FOLDER", tmp_path)
     with pytest.raises(cases.CorpusMissingError, match="no recorded cases"):
         cases.load_cases()
+
+
+def test_the_name_of_a_profile_chooses_it() -> None:
+    assert [name for name in builtin_names() if cases.profile_of(name) != name] == []
 
 
 @given(st.binary(max_size=500), st.sampled_from(SPLITS), st.text(max_size=5))
