@@ -61,7 +61,7 @@ def run(args: argparse.Namespace) -> int:
         print(json.dumps({"status": error.status, **error.envelope()}, indent=2, ensure_ascii=False))
         return OK
     try:
-        rules = _rules(settings, request.model, {request.model, model, *(name for _, name in others)})
+        rules = _rules(settings, request.model, [(backend, model), *others])
         text = _explanation(backend, [other.name for other, _ in others], rewritten, rules, as_json=args.json)
     except RecursionError:
         print(f"{args.request}: is nested too deeply to be shown", file=sys.stderr)
@@ -108,15 +108,21 @@ def _with_images(request: ClientRequest, backend: Backend) -> ClientRequest:
     return replace(request, body=asyncio.run(inline_images(request.body, fetch)))
 
 
-def _rules(settings: Settings, asked: str, names: set[str]) -> dict[str, Any]:
-    """What the operator says about answers of the model *asked* for, which goes by *names*."""
+def _rules(settings: Settings, asked: str, routes: list[tuple[Backend, str]]) -> dict[str, Any]:
+    """What the operator says about answers of the model *asked* for, which goes along *routes*."""
+    from svir_proxy.server.aliases import Aliases  # noqa: PLC0415 - as in run
     from svir_proxy.server.deprecation import Deprecation  # noqa: PLC0415 - as in run
     from svir_proxy.server.model_names import is_like  # noqa: PLC0415 - as in run
 
+    names = {asked, *(model for _, model in routes)}
+    is_known = names != {asked}
+    aliases = Aliases((backend, backend.models) for backend in settings.backends)
+    if asked not in aliases.exact and not aliases.matching(asked):
+        names.update(name for backend, model in routes for name in aliases.names_of(backend, model))
     found = []
     for rule in settings.rules.answers:
         is_named = not rule.models or any(is_like(name, model) for name in names for model in rule.models)
-        if is_named or names == {asked}:  # which the servers may not list: then any model may answer
+        if is_named or not is_known:  # which the servers may not list: then any model may answer
             told: dict[str, Any] = {"name": rule.name, "action": rule.action, "keys": rule.keys}
             found.append(told | {"certain": is_named})
     return {"answers": found, "deprecated": Deprecation(settings.rules.deprecated).told(asked)}

@@ -162,6 +162,16 @@ OTHERS = "answer    is held, and redacted, where rule others finds something"
             [True, True],
         ),
         ((), "big", [BLOCKED, OTHERS], [True, True]),
+        (  # the server's own word for small
+            ("--backend", "local"),
+            "/m/x.gguf",
+            [
+                BLOCKED,
+                "answer    is held, and redacted, where rule for-kids finds something, for the keys kid",
+                f"{OTHERS}, if no server lists the model",
+            ],
+            [True, True, False],
+        ),
         (
             ("--backend", "rack"),
             "other",
