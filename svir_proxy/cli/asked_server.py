@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import shutil
 import ssl
 from typing import TYPE_CHECKING
 
@@ -75,3 +76,8 @@ def model_of(client: Client, named: str | None, *, keyed: bool) -> str:
     if not model:
         raise NotAskedError(f"{client.root} lists no model (status {listed.status}): name one with --model")
     return model
+
+
+def columns(most: int) -> int:
+    """How wide a report may be: as the terminal, or COLUMNS, says, within reason; *most* where there is neither."""
+    return min(max(shutil.get_terminal_size((most, 24)).columns, 60), most)

@@ -8,7 +8,7 @@ import sys
 from typing import TYPE_CHECKING, Final
 
 from svir_proxy.cli import COMMANDS, FAILED, INTERRUPTED, OK
-from svir_proxy.cli.asked_server import NotAskedError, add_server_options, key_in, model_of, root_of, trust
+from svir_proxy.cli.asked_server import NotAskedError, add_server_options, columns, key_in, model_of, root_of, trust
 
 if TYPE_CHECKING:
     from svir_proxy.conform.client import Client
@@ -77,6 +77,7 @@ def run(args: argparse.Namespace) -> int:
         return replay(args)
     # Imported here: --help need not wait for httpx and jsonschema.
     from svir_proxy.conform.client import Client  # noqa: PLC0415 - see above
+    from svir_proxy.conform.report import WIDTH  # noqa: PLC0415 - see above
 
     if args.url is None:
         return _unable("which server? Name its address, such as http://127.0.0.1:8484")
@@ -86,7 +87,7 @@ def run(args: argparse.Namespace) -> int:
             report, interrupted = _interviewed(client, args, key)
     except NotAskedError as exc:
         return _unable(str(exc))
-    print(json.dumps(report.as_json(), indent=2) if args.json else "\n".join(report.lines()))
+    print(json.dumps(report.as_json(), indent=2) if args.json else "\n".join(report.lines(columns(WIDTH))))
     return INTERRUPTED if interrupted else OK if report.score.full else FAILED
 
 

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 
 from svir_proxy import __version__
 from svir_proxy.cli import BAD_CONFIGURATION, COMMANDS, FAILED, INTERRUPTED, OK
-from svir_proxy.cli.asked_server import NotAskedError, add_server_options, key_in, root_of, trust
+from svir_proxy.cli.asked_server import NotAskedError, add_server_options, columns, key_in, root_of, trust
 
 if TYPE_CHECKING:
     from svir_proxy.probe.dialogue import Question
@@ -56,7 +56,7 @@ def run(args: argparse.Namespace) -> int:
     """Ask the server, and tell what came of it."""
     # Imported here: --help need not wait for pydantic and httpx.
     from svir_proxy.probe.finding import NotInterviewed  # noqa: PLC0415 - see above
-    from svir_proxy.probe.report import as_json, in_words  # noqa: PLC0415 - see above
+    from svir_proxy.probe.report import WIDTH, as_json, in_words  # noqa: PLC0415 - see above
     from svir_proxy.profiles import ProfileError, load_profile  # noqa: PLC0415 - see above
 
     try:
@@ -75,7 +75,7 @@ def run(args: argparse.Namespace) -> int:
     except NotInterviewed as exc:
         print(f"{root}: {exc}", file=sys.stderr)
         return FAILED
-    for line in [as_json(report)] if args.json else in_words(report):
+    for line in [as_json(report)] if args.json else in_words(report, columns(WIDTH)):
         print(line)
     if args.write is not None and (problem := _write(args.write, args.profile, base, report)):
         print(f"--write {args.write}: {problem}", file=sys.stderr)

@@ -12,7 +12,8 @@ from svir_proxy.conform.rules import RULES, Rule
 from svir_proxy.conform.rules.rule import KEPT
 from svir_proxy.conform.score import Score, Verdict
 
-_WIDTH: Final = 116
+WIDTH: Final = 116
+"""Columns of the words, where there is room."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,14 +58,14 @@ class Report:
         """The rules that were broken."""
         return [finding for finding in self.findings if finding.verdict == "broken"]
 
-    def lines(self) -> Iterator[str]:
-        """As words."""
+    def lines(self, width: int = WIDTH) -> Iterator[str]:
+        """As words; lists in *width* columns, what a server said as it is."""
         yield f"{self.url}  model {self.model}"
         yield ""
-        width = max(map(len, self.areas()))
+        longest = max(map(len, self.areas()))
         for area, score in self.areas().items():
-            yield f"{area:<{width}}  {score}"
-        yield f"{'all':<{width}}  {self.score}"
+            yield f"{area:<{longest}}  {score}"
+        yield f"{'all':<{longest}}  {self.score}"
         for finding in self.broken():
             yield ""
             times = f"  ({finding.broken} of {finding.shown} answers)" if finding.shown > 1 else ""
@@ -73,10 +74,14 @@ class Report:
         hidden = [finding.rule.name for finding in self.findings if finding.verdict == "not shown"]
         if hidden:
             yield ""
-            yield from textwrap.wrap(f"not shown by any answer: {', '.join(hidden)}", _WIDTH, subsequent_indent="  ")
+            yield from textwrap.wrap(
+                f"not shown by any answer: {', '.join(hidden)}", width, subsequent_indent="  ", break_on_hyphens=False
+            )
         for reason in dict.fromkeys(self.unasked.values()):
             questions = ", ".join(question for question, why in self.unasked.items() if why == reason)
-            yield from textwrap.wrap(f"not asked: {questions}: {reason}", _WIDTH, subsequent_indent="  ")
+            yield from textwrap.wrap(
+                f"not asked: {questions}: {reason}", width, subsequent_indent="  ", break_on_hyphens=False
+            )
 
     def as_json(self) -> dict[str, Any]:
         """As one JSON object."""

@@ -13,7 +13,10 @@ from svir_proxy.probe.finding import Finding
 from svir_proxy.probe.interview import Spent
 from svir_proxy.probe.questions.errors import RULES
 
-_WIDTH: Final = 120
+WIDTH: Final = 120
+"""Columns of the table, where there is room."""
+_LEAST: Final = 40
+"""Columns that evidence needs beside a fact; with less it is below."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,8 +72,8 @@ def _entry(finding: Finding) -> dict[str, Any]:
     return {"fact": finding.fact, "verdict": finding.value, "evidence": finding.evidence}
 
 
-def in_words(report: Report) -> Iterator[str]:
-    """The lines of the table."""
+def in_words(report: Report, width: int = WIDTH) -> Iterator[str]:
+    """The lines of the table, in *width* columns as far as the words let them."""
     more = f", one of {report.others + 1}; another: --model" if report.others else ""
     yield f"server  {report.server} at {report.url} (profile {report.profile})"
     yield f"model   {report.model}{more}"
@@ -80,15 +83,17 @@ def in_words(report: Report) -> Iterator[str]:
     facts = [finding for finding in report.findings if finding.is_fact]
     yield f"learned {sum(each.known for each in facts)} of {len(facts)} facts"
     yield ""
-    yield from _table(("fact", "verdict", "evidence"), ((f.fact, value_text(f.value), f.evidence) for f in facts))
+    yield from _table(
+        ("fact", "verdict", "evidence"), ((f.fact, value_text(f.value), f.evidence) for f in facts), width
+    )
     also = [finding for finding in report.findings if not finding.is_fact]
     if also:
         yield ""
         rows = ((f.fact, "" if f.fact == RULES else value_text(f.value), f.evidence) for f in also)
-        yield from _table(("also seen", "", ""), rows)
+        yield from _table(("also seen", "", ""), rows, width)
     if report.against is not None:
         yield ""
-        yield from _against(report.against, report.differences)
+        yield from _against(report.against, report.differences, width)
 
 
 def took(spent: Spent) -> str:
@@ -97,7 +102,7 @@ def took(spent: Spent) -> str:
     return f"{spent.requests} requests, {tokens}, {spent.seconds:.0f} s"
 
 
-def _against(name: str, differences: Sequence[Difference]) -> Iterator[str]:
+def _against(name: str, differences: Sequence[Difference], width: int) -> Iterator[str]:
     agreed = sum(each.verdict == "agrees" for each in differences)
     for verdict, title in (("disagrees", f"{name} says otherwise"), ("new", f"{name} does not know")):
         rows = [
@@ -106,16 +111,22 @@ def _against(name: str, differences: Sequence[Difference]) -> Iterator[str]:
             if each.verdict == verdict
         ]
         if rows:
-            yield from _table((title, "said > found", "evidence"), rows)
+            yield from _table((title, "said > found", "evidence"), rows, width)
             yield ""
     yield f"{agreed} of {len(differences)} facts that were learned are as {name} has them"
 
 
-def _table(head: tuple[str, str, str], rows: Iterable[tuple[str, str, str]]) -> Iterator[str]:
+def _table(head: tuple[str, str, str], rows: Iterable[tuple[str, str, str]], width: int) -> Iterator[str]:
     """Three columns; the last is broken into lines."""
     lines = [head, *rows]
     first, second = (max(len(row[column]) for row in lines) for column in (0, 1))
-    room = max(_WIDTH - first - second - 4, 40)
+    room = width - first - second - 4
+    if room < _LEAST <= WIDTH - first - second - 4:
+        for fact, verdict, evidence in lines:
+            yield f"{fact:<{first}}  {verdict}".rstrip()
+            yield from textwrap.wrap(evidence, width, initial_indent="    ", subsequent_indent="    ")
+        return
+    room = max(room, _LEAST)
     for fact, verdict, evidence in lines:
         for number, line in enumerate(textwrap.wrap(evidence, room) or [""]):
             yield (f"{fact if not number else '':<{first}}  {verdict if not number else '':<{second}}  {line}").rstrip()

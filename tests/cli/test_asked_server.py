@@ -11,7 +11,7 @@ from typing import Any, Final
 import pytest
 
 from svir_proxy.cli import main
-from svir_proxy.cli.asked_server import NotAskedError, key_in, model_of, root_of, trust
+from svir_proxy.cli.asked_server import NotAskedError, columns, key_in, model_of, root_of, trust
 from svir_proxy.conform.client import Client
 from svir_proxy.probe.answer import Answer
 from tests.probe.servers import Serve, model_list, model_server, serving
@@ -110,7 +110,7 @@ def test_ctrl_c_ends_it_with_what_came_until_then(command: str, capsys: pytest.C
         assert main([command, url]) == 130
     told = capsys.readouterr()
     if command == "conform":
-        assert ": interrupted" in told.out
+        assert ": interrupted" in " ".join(told.out.split())
     else:
         assert told.out.splitlines()[0].startswith("recorded/plain: answer")
         assert Path("recorded/plain.case.json").exists()
@@ -136,3 +136,9 @@ def test_a_server_that_takes_every_question_and_answers_none(capsys: pytest.Capt
     with serving(lambda method, *rest: usual(method, *rest) if method == "GET" else None) as url:
         assert main(["conform", url, "--seconds", "1"]) == 2
     assert f"{url} answers no question: no answer in 1 s" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(("said", "wide"), [("80", 80), ("10", 60), ("300", 120)])
+def test_how_wide_a_report_is(said: str, wide: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("COLUMNS", said)
+    assert columns(120) == wide

@@ -9,7 +9,7 @@ from svir_proxy.conform.exchange import Exchange
 from svir_proxy.conform.interview import Interview
 from svir_proxy.conform.report import report_on
 from svir_proxy.conform.rules import RULES
-from svir_proxy.conform.session import hold
+from svir_proxy.conform.session import hold, leave_out_the_rest
 from tests.conform.servers import CONTEXT, MODEL, answer, interviewed, refused, to
 
 KEY = "sk-very-secret"
@@ -42,6 +42,14 @@ def test_a_server_with_full_marks_gets_a_short_report() -> None:
     text = "\n".join(interviewed().lines())
     assert "broken" not in text
     assert "100%" in text
+
+
+def test_a_narrow_terminal_has_narrow_lists() -> None:
+    interview = Interview(MODEL, CONTEXT)
+    leave_out_the_rest(interview, "interrupted")
+    wide, narrow = ([*report_on("http://server", interview).lines(width)] for width in (116, 80))
+    assert max(map(len, narrow)) <= 80 < max(map(len, wide)) <= 116
+    assert " ".join(wide).split() == " ".join(narrow).split()
 
 
 def test_the_key_is_nowhere() -> None:

@@ -40,6 +40,12 @@ def test_the_table() -> None:
     assert max(map(len, lines)) <= 120
 
 
+def test_a_narrow_terminal_has_the_evidence_below_the_fact() -> None:
+    wide, narrow = ([*in_words(_report(), width)] for width in (120, 80))
+    assert max(map(len, narrow)) <= 80
+    assert sorted(" ".join(wide).split()) == sorted(" ".join(narrow).split())
+
+
 def test_what_ended_it_and_other_models() -> None:
     report = _report(stopped="the limit of 300 s is reached")
     assert "ended   early: the limit of 300 s is reached" in list(in_words(report))
