@@ -16,6 +16,7 @@ import logging
 from collections import deque
 from collections.abc import Awaitable, Callable, Sequence
 from importlib.resources import files
+from math import inf
 from typing import Any, Final, TypeVar
 from urllib.parse import urlsplit
 
@@ -87,6 +88,7 @@ class StoreCounters:
         """Tokens that could not be counted yet: the keys and values of `settle.lua`."""
         self._renewing: asyncio.Task[None] | None = None
         self._watching: asyncio.Task[None] | None = None
+        self._back_at = -inf  # when it came back the last time (time of the loop)
         self.is_down = False
         """Whether nothing can be counted now."""
         self._background.start(self._begin())
@@ -222,7 +224,10 @@ class StoreCounters:
         await self._client.set(self._key("probe"), 1, ex=60)
 
     async def _watch(self) -> None:
-        """Look whether the store is back, until it is."""
+        """Look whether the store is back, until it is: at once, unless it was so a moment ago and failed again."""
+        time = asyncio.get_running_loop().time
+        if time() - self._back_at < _PING:
+            await asyncio.sleep(_PING)
         while True:
             try:
                 await self._in_time(self._probe)
@@ -230,7 +235,7 @@ class StoreCounters:
                 await asyncio.sleep(_PING)
             else:
                 break
-        self.is_down, self._watching = False, None
+        self.is_down, self._watching, self._back_at = False, None, time()
         while self._missed:
             self._background.start(self._charge(*self._missed.popleft()))
         _LOGGER.warning("the store at %s answers again: requests are counted", self._at)

@@ -197,6 +197,26 @@ async def test_it_goes_and_comes_back_with_one_line_each(
     assert back == f"the store at 127.0.0.1:{server.port} answers again: requests are counted"
 
 
+async def test_one_that_takes_pings_and_nothing_else_is_not_asked_again_and_again(
+    server: Store, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    monkeypatch.setattr(module, "_PING", 3600)
+    caplog.set_level(logging.ERROR, "svir_proxy")
+    async with counting(server.url) as counters:
+        await soon(counters._background.finish())
+        await soon(
+            counters._client.set(counters._counter(demand("l"), TPD.setting, TPD.window(NOON).current), "no number")
+        )
+        counters.settle(demand("l", TPD), 5, NOON)
+        async with asyncio.timeout(HANG):
+            while len(caplog.records) < 2:  # it failed, the store was back, and it failed again  # noqa: ASYNC110
+                await asyncio.sleep(0)
+        await soon(counters._background.finish())
+        assert counters.is_down
+        assert len(counters._missed) == 1
+    assert len(caplog.records) == 2
+
+
 async def test_one_that_stands_still_is_waited_for_once(server: Store, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(module, "_PING", 0.01)
     async with counting(server.url, 0.05) as counters:
