@@ -123,17 +123,23 @@ def run(args: argparse.Namespace) -> int:
 
 def _recorded(args: argparse.Namespace, client: Client, server: Server, clean: Cleaner) -> Iterator[Case]:
     """Each answer that came, as a case; FileExistsError before one is asked for that is there already."""
+    from svir_proxy.conform.session import PATIENCE  # noqa: PLC0415 - as in run
     from svir_proxy.record.case import case_of, refuse_to_overwrite  # noqa: PLC0415 - as in run
 
     assert server.model is not None
+    unanswered = 0
     for name, request in _requests(args, client, server.model):
         refuse_to_overwrite(args.into, name)
         print(f"{name} ...", file=sys.stderr, flush=True)
         exchange = client.ask(request)
+        unanswered = unanswered + 1 if exchange.status is None else 0
         if exchange.late:
             print(f"{name}: {exchange.failure}; not recorded", file=sys.stderr)
         else:
             yield case_of(name, exchange, server, clean)
+        if unanswered == PATIENCE:
+            print("the server answers no more; the rest is not asked", file=sys.stderr)
+            return
 
 
 def _requests(args: argparse.Namespace, client: Client, model: str) -> Iterator[tuple[str, Request]]:

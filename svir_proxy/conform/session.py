@@ -20,7 +20,7 @@ _NO_CHAT: Final = (
 """What is in the names of models that do not chat; there is no better sign."""
 
 
-_PATIENCE: Final = 3
+PATIENCE: Final = 3
 """Questions in a row without any answer, after which nobody is there."""
 
 
@@ -36,7 +36,7 @@ def hold(interview: Interview, ask: Ask, tell: Tell = lambda *_: None) -> None:
             exchange = ask(request)
             interview.take(question.name, exchange)
             unanswered = unanswered + 1 if exchange.status is None else 0
-            if unanswered == _PATIENCE:
+            if unanswered == PATIENCE:
                 leave_out_the_rest(interview, f"the server answers no more ({exchange.failure})")
                 return
 

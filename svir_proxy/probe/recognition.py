@@ -86,7 +86,13 @@ async def _list(wire: HTTPWire, base: Profile, findings: list[Finding]) -> tuple
     for path in dict.fromkeys((base.endpoint.models_path, *_MODELS)):
         answer = await wire.get(path, SECONDS)
         if answer.status is None:
-            raise NotInterviewed(f"{answer.trouble}; start the server, or check the URL")
+            untrusted = "CERTIFICATE" in answer.trouble
+            remedy = (
+                "name the authority that signed it with --ca-file"
+                if untrusted
+                else "start the server, or check the URL"
+            )
+            raise NotInterviewed(f"{answer.trouble}; {remedy}")
         if answer.status in _NO_KEY and wire.key is not None and wire.endpoint.auth == "bearer":
             usual = wire.endpoint
             wire.endpoint = usual.model_copy(update={"auth": "api-key"})

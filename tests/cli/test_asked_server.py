@@ -6,13 +6,16 @@ import os
 import signal
 from itertools import count
 from pathlib import Path
-from typing import Any, Final
+from typing import Any, Final, NoReturn
 
+import httpx
 import pytest
 
 from svir_proxy.cli import main
 from svir_proxy.cli.asked_server import NotAskedError, columns, key_in, model_of, root_of, trust
 from svir_proxy.conform.client import Client
+from svir_proxy.conform.exchange import Exchange, Request
+from svir_proxy.conform.questions import CHAT
 from svir_proxy.probe.answer import Answer
 from tests.probe.servers import Serve, model_list, model_server, serving
 from tests.probe.simulated import Simulated, json_answer
@@ -142,3 +145,38 @@ def test_a_server_that_takes_every_question_and_answers_none(capsys: pytest.Capt
 def test_how_wide_a_report_is(said: str, wide: int, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("COLUMNS", said)
     assert columns(120) == wide
+
+
+def test_record_leaves_a_server_alone_that_answers_no_more(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    usual, ask = model_server(Simulated()), Client.ask
+    chats = count()
+
+    def gone(client: Client, request: Request) -> Exchange:
+        if request.path == CHAT and next(chats) > 1:  # the stop word's, and the first that is recorded
+            return Exchange(request, failure="no answer", late=True)
+        return ask(client, request)
+
+    monkeypatch.setattr(Client, "ask", gone)
+    with serving(usual) as url:
+        assert main(["record", url]) == 0
+    told = capsys.readouterr()
+    assert told.out == "recorded/plain: answer, status 200\n"
+    assert told.err.count("no answer; not recorded") == 3
+    assert "the server answers no more; the rest is not asked\n1 case in" in told.err
+
+
+@pytest.mark.parametrize("command", ["probe", "conform", "record"])
+def test_a_certificate_that_nobody_signed(
+    command: str, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """In the words of the TLS library, as httpx hands them on."""
+
+    def refuse(*_: object, **__: object) -> NoReturn:
+        raise httpx.ConnectError("[SSL: CERTIFICATE_VERIFY_FAILED] self-signed certificate")
+
+    monkeypatch.setattr(httpx.HTTPTransport, "handle_request", refuse)
+    monkeypatch.setattr(httpx.AsyncHTTPTransport, "handle_async_request", refuse)
+    assert main([command, "https://127.0.0.1:1"]) != 0
+    assert "name the authority that signed it with --ca-file" in capsys.readouterr().err

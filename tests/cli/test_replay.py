@@ -36,7 +36,7 @@ def test_no_proxy_at_all_has_less(capsys: pytest.CaptureFixture[str]) -> None:
     ("options", "words"),
     [
         (["--only", "no-such"], "there is no such case"),
-        (["localhost"], "is no address"),
+        (["localhost"], "does not start with http://"),
         (["http://127.0.0.1:1", "--upstream", "127.0.0.1:0"], "cannot be asked"),
     ],
 )
