@@ -228,14 +228,14 @@ class Proxy:
         headers: Headers = [(b"x-request-id", request_id.encode("ascii"))]
         record = RequestRecord(request_id, scope["method"], scope["path"])
         scope["svir.path"], scope["path"] = scope["path"], _without_prefix(scope["path"])
-        if self.tracing is not None:
-            record.trace = self.tracing.begin(scope, request_id)
         if scope["method"] == "HEAD":
             send = without_body(send)
         self.live.add(record)
         if self.inspector is not None:
             send = self.inspector.recorder.begin(record, scope, send)
         try:
+            if self.tracing is not None:
+                record.trace = self.tracing.begin(scope, request_id)
             record.key = self.gate.enter(scope)
             await self._dispatch(scope, receive, send, headers, record)
         except ProxyError as error:
