@@ -293,7 +293,6 @@ def main(argv: Sequence[str] | None = None) -> int:
     parser.add_argument("--rate", type=float, default=100.0, metavar="R", help="the most exchanges a second (100)")
     parser.add_argument("--seed", type=int, default=1, metavar="S", help="what chance begins with (1)")
     args = parser.parse_args(argv)
-    logging.disable()
     run = asyncio.run if find_spec("uvloop") is None else import_module("uvloop").run
     report: Report = run(soak(args.minutes * 60, args.seed, args.rate))
     print(f"{_quarters(report)}\n\n{_words(report)}\n")
@@ -306,4 +305,5 @@ def main(argv: Sequence[str] | None = None) -> int:
 
 
 if __name__ == "__main__":
+    logging.disable()
     sys.exit(main())
