@@ -65,7 +65,8 @@ def test_the_programs_work_with_each_other(stream: bool, processes: Any, tmp_pat
         upstream.stop()
     assert (result["bad_status"], result["broken"], result["unfinished"]) == (0, 0, 0)
     assert 16 <= result["ok"] <= 20  # those that began before the first four had ended are not measured
-    assert result["pieces"] >= 30 * result["ok"] if stream else result["pieces"] == 0
+    # Of an answer that had begun on each connection when measuring did, some pieces had come before.
+    assert result["pieces"] > 30 * (result["ok"] - 4) if stream else result["pieces"] == 0
     assert result["first_us"]["count"] == result["ok"]
     assert result["rss_kb_max"] > 0
 
