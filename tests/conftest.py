@@ -2,13 +2,27 @@
 
 from __future__ import annotations
 
+import logging
 import os
 
+import pytest
 from hypothesis import HealthCheck, settings
 
 # No deadline: a shared machine stalls, and a stall is no failure. In CI the examples are the same in every run.
 _COMMON = settings(deadline=None, max_examples=100, suppress_health_check=[HealthCheck.too_slow])
 settings.register_profile("default", _COMMON)
-settings.register_profile("ci", _COMMON, derandomize=True, print_blob=True)
+settings.register_profile("ci", _COMMON, max_examples=60, derandomize=True, print_blob=True)
 settings.register_profile("thorough", _COMMON, max_examples=5000)
 settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "ci" if os.environ.get("CI") else "default"))
+
+_LOGGERS = ("svir_proxy", "svir_proxy.requests", "svir_proxy.prompts", "uvicorn", "uvicorn.error", "uvicorn.access")
+
+
+@pytest.fixture(autouse=True)
+def logs_as_at_first() -> None:
+    """Commands that a test runs in its own process send the logs where they say; the next test finds them as at first."""
+    logging.disable(logging.NOTSET)
+    for logger in map(logging.getLogger, _LOGGERS):
+        logger.handlers = []
+        logger.setLevel(logging.NOTSET)
+        logger.propagate, logger.disabled = True, False
