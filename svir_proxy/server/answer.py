@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import time
 from collections.abc import Callable, Sequence
-from typing import Any, Final, Protocol
+from typing import Any, Final, Generic, Protocol, TypeVar
 
 from starlette.types import Send
 
@@ -75,6 +75,35 @@ class ClientAnswer(Answer, Protocol):
 
     def restart(self) -> None:
         """Another backend's answer takes the place of this one, of which the client has nothing. Its notes stay."""
+
+
+A = TypeVar("A", bound=Answer)
+
+
+class InFront(Generic[A]):
+    """Stands in front of *answer* to see its events: `take` hands them on, all else is as the answer has it."""
+
+    def __init__(self, answer: A) -> None:
+        self._answer = answer
+        self.gathers = answer.gathers
+        self.is_timed = answer.is_timed
+
+    @property
+    def has_output(self) -> bool:
+        """Whether any output came."""
+        return self._answer.has_output
+
+    def tick(self, now: float) -> float:
+        """As the answer has it."""
+        return self._answer.tick(now)
+
+    def begin_source(self, source: Source) -> None:
+        """As the answer has it."""
+        self._answer.begin_source(source)
+
+    def end_source(self, silence: float | None = None) -> None:
+        """As the answer has it."""
+        self._answer.end_source(silence)
 
 
 class Notes(list[str]):

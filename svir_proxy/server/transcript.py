@@ -11,7 +11,7 @@ from svir_proxy.response.completion import CompletionFolder
 from svir_proxy.response.events import Event, ExtrasReported, LogprobsReported
 from svir_proxy.response.json_text import dumps
 from svir_proxy.response.lifecycle import OUTPUT
-from svir_proxy.server.answer import ClientAnswer, Source
+from svir_proxy.server.answer import ClientAnswer, InFront
 
 _LOGGER: Final = logging.getLogger("svir_proxy.prompts")
 _LONGEST: Final = 20_000
@@ -20,21 +20,14 @@ _GROWING: Final = (*OUTPUT, LogprobsReported, ExtrasReported)
 """Events of which there may be any number."""
 
 
-class Transcript:
+class Transcript(InFront[ClientAnswer]):
     """An answer that is written down on its way into another one."""
 
     def __init__(self, request: ClientRequest, answer: ClientAnswer) -> None:
+        super().__init__(answer)
         self._request = request
-        self._answer = answer
         self._folder = CompletionFolder(request)
         self._room = _LONGEST  # characters; a stream may go on for ever
-        self.gathers = answer.gathers
-        self.is_timed = answer.is_timed
-
-    @property
-    def has_output(self) -> bool:
-        """Whether any output came."""
-        return self._answer.has_output
 
     def take(self, events: Sequence[Event]) -> None:
         """Write *events* down and hand them on."""
@@ -44,23 +37,11 @@ class Transcript:
                 self._room -= len(getattr(event, "text", "")) + 1
         self._answer.take(events)
 
-    def tick(self, now: float) -> float:
-        """As the answer has it."""
-        return self._answer.tick(now)
-
     def restart(self) -> None:
         """Write down another backend's answer instead."""
         self._folder = CompletionFolder(self._request)
         self._room = _LONGEST
         self._answer.restart()
-
-    def begin_source(self, source: Source) -> None:
-        """As the answer has it."""
-        self._answer.begin_source(source)
-
-    def end_source(self, silence: float | None = None) -> None:
-        """As the answer has it."""
-        self._answer.end_source(silence)
 
     def write(self, request_id: str) -> None:
         """Log both sides."""

@@ -11,7 +11,7 @@ from collections.abc import Sequence
 from typing import Any, Final
 
 from svir_proxy.response.events import Event, UsageReported
-from svir_proxy.server.answer import Answer, Source
+from svir_proxy.server.answer import Answer, InFront
 
 _PER_TOKEN: Final = 4
 """Bytes or characters: what tokenizers come to in English, and most other text in UTF-8."""
@@ -64,33 +64,14 @@ def of_text(size: int) -> int:
     return -(-size // _PER_TOKEN)
 
 
-class Metered:
+class Metered(InFront[Answer]):
     """An answer that *meter* counts on its way into another one."""
 
     def __init__(self, answer: Answer, meter: Meter) -> None:
-        self._answer = answer
+        super().__init__(answer)
         self._meter = meter
-        self.gathers = answer.gathers
-        self.is_timed = answer.is_timed
-
-    @property
-    def has_output(self) -> bool:
-        """Whether any output came."""
-        return self._answer.has_output
 
     def take(self, events: Sequence[Event]) -> None:
         """Count *events* and hand them on."""
         self._meter.take(events)
         self._answer.take(events)
-
-    def tick(self, now: float) -> float:
-        """As the answer has it."""
-        return self._answer.tick(now)
-
-    def begin_source(self, source: Source) -> None:
-        """As the answer has it."""
-        self._answer.begin_source(source)
-
-    def end_source(self, silence: float | None = None) -> None:
-        """As the answer has it."""
-        self._answer.end_source(silence)

@@ -12,7 +12,7 @@ from opentelemetry.trace import Span, Status, StatusCode
 
 from svir_proxy.errors import ProxyError
 from svir_proxy.response.events import Event, Finished, Identified, UsageReported
-from svir_proxy.server.answer import BEGINNING, Answer, Source
+from svir_proxy.server.answer import BEGINNING, Answer, InFront
 from svir_proxy.server.http import ClientGone
 from svir_proxy.server.tracing.conventions import Attributes, cut, of_usage
 
@@ -76,19 +76,12 @@ class Attempt:
         return told
 
 
-class TracedAnswer:
+class TracedAnswer(InFront[Answer]):
     """An answer that an *attempt* looks at on its way into another one."""
 
     def __init__(self, answer: Answer, attempt: Attempt) -> None:
-        self._answer = answer
+        super().__init__(answer)
         self._attempt = attempt
-        self.gathers = answer.gathers
-        self.is_timed = answer.is_timed
-
-    @property
-    def has_output(self) -> bool:
-        """Whether any output came."""
-        return self._answer.has_output
 
     def take(self, events: Sequence[Event]) -> None:
         """Look at *events* and hand them on."""
@@ -105,15 +98,3 @@ class TracedAnswer:
             elif isinstance(event, Finished):
                 attempt.finish_reason = event.reason
         self._answer.take(events)
-
-    def tick(self, now: float) -> float:
-        """As the answer has it."""
-        return self._answer.tick(now)
-
-    def begin_source(self, source: Source) -> None:
-        """As the answer has it."""
-        self._answer.begin_source(source)
-
-    def end_source(self, silence: float | None = None) -> None:
-        """As the answer has it."""
-        self._answer.end_source(silence)
