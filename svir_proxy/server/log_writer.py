@@ -6,6 +6,7 @@ has a limit; beyond it lines are left out and counted, and that is told once std
 
 from __future__ import annotations
 
+import asyncio
 import os
 import select
 import threading
@@ -57,14 +58,16 @@ class LineWriter:
         self._limit = limit
         self._lost = 0  # lines that could not be written, which is yet to be told
         # Reentrant: what ends an object may log, at any moment.
-        self._lock = threading.Condition(threading.RLock())
+        self._lock = threading.RLock()
+        self._written = threading.Condition(self._lock)
         self._lines: list[str | _Gap] = []
         self._held = 0  # bytes, also of those that are being written
         self._progress = 0  # pieces that were written
-        self._is_idle = True  # the thread waits for a first line
+        self._is_asleep = True  # the thread, until it is woken
+        self._loop: asyncio.AbstractEventLoop | None = None  # the one that will wake it
         self._wake = threading.Semaphore(0)
         self._urgent = threading.Event()
-        self._thread: threading.Thread | None = None
+        self._writer: threading.Thread | None = None
 
     def put(self, line: str, *, urgent: bool = False) -> None:
         """Have *line* written, without its end; at once, where it is *urgent*."""
@@ -75,13 +78,39 @@ class LineWriter:
                 self._lines.append(line)
             else:
                 self._leave_out()
-            wakes, self._is_idle = self._is_idle, False
-            if wakes and self._thread is None:
-                self._thread = threading.Thread(target=self._run, name="log", daemon=True)
-                self._thread.start()
+            wakes = self._is_asleep and (urgent or not self._is_woken_later())
+            if wakes:
+                self._is_asleep = False
+            if self._writer is None:
+                self._writer = threading.Thread(target=self._run, name="log", daemon=True)
+                self._writer.start()
         if urgent:
             self._urgent.set()
         if wakes:
+            self._wake.release()
+
+    def _is_woken_later(self) -> bool:
+        """Have the event loop of this thread wake the writer, if there is one.
+
+        A thread that is woken wants the interpreter at once, and would take it from the answer to the next request.
+        """
+        try:
+            loop = asyncio.get_running_loop()
+        except RuntimeError:
+            return False
+        if loop is not self._loop:
+            self._loop = loop
+            loop.call_later(GATHER, self._wake_now)
+        return True
+
+    def _wake_now(self) -> None:
+        with self._lock:
+            self._loop = None
+            wakes = self._is_asleep and bool(self._lines)
+            if wakes:
+                self._is_asleep = False
+        if wakes:
+            self._urgent.set()
             self._wake.release()
 
     def _leave_out(self) -> None:
@@ -96,11 +125,12 @@ class LineWriter:
 
     def flush(self) -> None:
         """Wait until all lines are written, as long as there is any progress."""
+        self._wake_now()
         self._urgent.set()
         with self._lock:
             while self._held:
                 before = self._progress
-                if not self._lock.wait(PATIENCE) and self._progress == before:
+                if not self._written.wait(PATIENCE) and self._progress == before:
                     return
 
     def _run(self) -> None:
@@ -110,7 +140,7 @@ class LineWriter:
             self._urgent.clear()
             with self._lock:
                 lines, self._lines = self._lines, []
-                self._is_idle = True
+                self._is_asleep = True
             if self._lost and self._write(_encoded(self.tell_gap(self._lost))):
                 self._lost = 0
             for piece in _pieces(lines):
@@ -120,7 +150,7 @@ class LineWriter:
                     self.dropped += lost
                     self._held -= piece.held
                     self._progress += 1
-                    self._lock.notify_all()
+                    self._written.notify_all()
 
     def _write(self, data: bytes) -> bool:
         """Write all of *data*, however long that takes. Whether it could be."""

@@ -12,6 +12,7 @@ import json
 import logging
 import sys
 import time
+from collections.abc import Mapping
 from functools import lru_cache
 from typing import Final, TextIO
 
@@ -24,19 +25,31 @@ REQUESTS: Final = "svir_proxy.requests"
 """The logger of the lines of requests."""
 
 
+Told = Mapping[str, object]
+"""What a line tells beside its message, by name."""
+
+
 class ConsoleFormatter(logging.Formatter):
     """``12:00:00 INFO POST /v1/chat/completions 200 backend=local ...``."""
 
     def format(self, record: logging.LogRecord) -> str:
         """One line, and the traceback below it where there is one."""
-        line = f"{_clock(int(record.created))} {record.levelname:<7} {_printable(record.getMessage().rstrip())}"
-        for name, value in (getattr(record, "told", None) or {}).items():
-            if name not in _IN_THE_MESSAGE:
-                line += f" {name}={_quoted(value) if isinstance(value, str) else value}"
+        told = getattr(record, "told", None) or {}
+        line = self.line(record.created, record.levelname, record.name, record.getMessage(), told)
         if not record.exc_info:
             return line
         traceback = self.formatException(record.exc_info).splitlines()
         return "\n".join((line, *(f"  {_printable(part)}" for part in traceback)))
+
+    def line(self, created: float, level: str, logger: str, message: str, told: Told) -> str:
+        """The line of a record without a traceback, for those who have no record."""
+        del logger
+        line = f"{_clock(int(created))} {level:<7} {_printable(message.rstrip())}"
+        for name, value in told.items():
+            if name not in _IN_THE_MESSAGE:
+                # Letters and digits, as most are, need no second look.
+                line += f" {name}={value if type(value) is not str or value.isalnum() else _quoted(value)}"
+        return line
 
 
 class JsonFormatter(logging.Formatter):
@@ -44,26 +57,31 @@ class JsonFormatter(logging.Formatter):
 
     def format(self, record: logging.LogRecord) -> str:
         """One line."""
-        told = {
-            "time": f"{_moment(int(record.created))}.{int(record.msecs):03d}Z",
-            "level": record.levelname.lower(),
-            "logger": record.name,
-            "event": record.getMessage(),
-            **(getattr(record, "told", None) or {}),
-        }
+        told = getattr(record, "told", None) or {}
         if record.exc_info:
-            told["exception"] = self.formatException(record.exc_info)
+            told = {**told, "exception": self.formatException(record.exc_info)}
+        return self.line(record.created, record.levelname, record.name, record.getMessage(), told)
+
+    def line(self, created: float, level: str, logger: str, message: str, told: Told) -> str:
+        """The line of a record, for those who have none."""
+        second = int(created)
+        said = {
+            "time": f"{_moment(second)}.{int((created - second) * 1000):03d}Z",
+            "level": level.lower(),
+            "logger": logger,
+            "event": message,
+            **told,
+        }
         try:
-            return orjson.dumps(told, default=str).decode()
+            return orjson.dumps(said, default=str).decode()
         except TypeError:  # lone surrogates
-            return json.dumps(told, default=str)
+            return json.dumps(said, default=str)
 
 
 def set_up_logging(settings: LoggingSettings) -> None:
     """Send the proxy's logs, and uvicorn's, to stderr as *settings* say. Lines are written a moment later."""
     formatter = JsonFormatter() if settings.format == "json" else ConsoleFormatter()
-    handler = _Stderr(_writer(sys.stderr, formatter))
-    handler.setFormatter(formatter)
+    handler = Stderr(_writer(sys.stderr, formatter), formatter)
     level = settings.level.upper()
     for name, least in (("svir_proxy", level), ("uvicorn", "WARNING")):
         logger = logging.getLogger(name)
@@ -83,11 +101,13 @@ def lines_dropped() -> int:
     return sum(writer.dropped for writer in _WRITERS)
 
 
-class _Stderr(logging.Handler):
+class Stderr(logging.Handler):
     """Has lines written to stderr, by *writer*."""
 
-    def __init__(self, writer: LineWriter) -> None:
+    def __init__(self, writer: LineWriter, formatter: ConsoleFormatter | JsonFormatter) -> None:
         super().__init__()
+        self.setFormatter(formatter)
+        self._line = formatter.line
         self._put = writer.put
 
     def handle(self, record: logging.LogRecord) -> bool:
@@ -103,6 +123,11 @@ class _Stderr(logging.Handler):
             text = f"a line of the log cannot be told: {exc!r}"
         self._put(text, urgent=urgent)
         return True
+
+    def tell(self, level: int, logger: str, message: str, told: Told) -> None:
+        """Have a line written as `handle` would, without a record of it."""
+        text = self._line(time.time(), _LEVELS[level], logger, message, told)
+        self._put(text, urgent=level >= logging.WARNING)
 
 
 _WRITERS: Final[list[LineWriter]] = []
@@ -125,6 +150,7 @@ def _writer(stream: TextIO, formatter: logging.Formatter) -> LineWriter:
     return _WRITERS[-1]
 
 
+_LEVELS: Final = {level: logging.getLevelName(level) for level in (logging.DEBUG, logging.INFO, logging.WARNING)}
 _IN_THE_MESSAGE: Final = frozenset({"method", "path", "status"})
 
 
@@ -141,8 +167,7 @@ def _moment(second: int) -> str:
 
 
 def _quoted(text: str) -> str:
-    # Letters and digits, as most are, need no second look.
-    return text if text.isalnum() or (text and " " not in text and text.isprintable()) else repr(text)
+    return text if text and " " not in text and text.isprintable() else repr(text)
 
 
 def _printable(text: str) -> str:

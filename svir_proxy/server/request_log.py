@@ -7,7 +7,7 @@ import time
 from typing import Final
 
 from svir_proxy.server.gate import METRICS_PATH, OPEN_PATHS
-from svir_proxy.server.logs import REQUESTS
+from svir_proxy.server.logs import REQUESTS, Stderr
 from svir_proxy.server.request_record import RequestRecord
 
 LOGGER: Final = logging.getLogger(REQUESTS)
@@ -44,7 +44,20 @@ def write_line(record: RequestRecord) -> None:
         told["rewrites"] = ", ".join(record.notes)
     if record.error is not None:
         told |= {"error": record.error.kind, "message": record.error.message[:_LONGEST]}
-    LOGGER.handle(_record(level, f"{record.method} {path} {record.status}", told))
+    message = f"{record.method} {path} {record.status}"
+    if (stderr := _only_stderr()) is not None:
+        stderr.tell(level, REQUESTS, message, told)
+    else:
+        LOGGER.handle(_record(level, message, told))
+
+
+def _only_stderr() -> Stderr | None:
+    """The proxy's own handler, where nobody else hears the lines: it needs no record of them."""
+    proxy = LOGGER.parent
+    if proxy is None or proxy.propagate or len(proxy.handlers) != 1 or LOGGER.handlers or LOGGER.filters:
+        return None
+    handler = proxy.handlers[0]
+    return handler if type(handler) is Stderr and LOGGER.propagate and not LOGGER.disabled else None
 
 
 def _template() -> dict[str, object]:

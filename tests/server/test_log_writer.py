@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import io
 import os
 import threading
@@ -36,8 +37,8 @@ class Pipe:
         """Lines until the pipe takes no more, and the writer is stuck with 4000 bytes of them; how many."""
         self.put(*["x" * 1000] * 8)
         writer = self.writer
-        with writer._lock:
-            assert writer._lock.wait_for(lambda: writer._progress == 1, HANG)
+        with writer._written:
+            assert writer._written.wait_for(lambda: writer._progress == 1, HANG)
         return 8
 
     def read(self, lines: int) -> list[str]:
@@ -213,4 +214,33 @@ def test_what_is_no_file_is_written_to_all_the_same() -> None:
 def test_nothing_is_waited_for_where_nothing_was_said() -> None:
     writer = LineWriter(io.StringIO(), str)
     writer.flush()
-    assert writer._thread is None
+    assert writer._writer is None
+
+
+async def test_in_a_loop_nobody_has_to_ask_either(pipe: Pipe) -> None:
+    pipe.put("a", "b")
+    assert await asyncio.to_thread(pipe.read, 2) == ["a", "b"]
+    pipe.put("c")
+    assert await asyncio.to_thread(pipe.read, 1) == ["c"], "the loop wakes the writer again"
+
+
+async def test_what_is_urgent_takes_along_what_waits(pipe: Pipe, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(log_writer, "GATHER", 10 * HANG)
+    pipe.put("a")
+    pipe.put("b", urgent=True)
+    assert pipe.read(2) == ["a", "b"]
+    pipe.put("c")
+    pipe.writer.flush()
+    assert pipe.read(1) == ["c"], "and so does who waits for it"
+
+
+def test_a_loop_that_has_ended_keeps_nothing_back(pipe: Pipe, monkeypatch: pytest.MonkeyPatch) -> None:
+    async def say(line: str) -> None:
+        pipe.put(line)
+
+    with monkeypatch.context() as patch:
+        patch.setattr(log_writer, "GATHER", 10 * HANG)
+        asyncio.run(say("a"))
+    asyncio.run(say("b"))
+    pipe.put("c")
+    assert pipe.read(3) == ["a", "b", "c"]

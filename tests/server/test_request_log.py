@@ -4,13 +4,16 @@ from __future__ import annotations
 
 import logging
 import time
-from typing import Any
+from collections.abc import Iterator
+from typing import Any, Literal
 
 import pytest
 
 from svir_proxy.errors import ProxyError
+from svir_proxy.server.logs import flush_logs, set_up_logging
 from svir_proxy.server.request_log import write_line
 from svir_proxy.server.request_record import RequestRecord
+from svir_proxy.settings import LoggingSettings
 
 BAD = ProxyError("invalid_request", "no")
 LATE = ProxyError("upstream_timeout", "late " * 100)
@@ -95,3 +98,42 @@ def test_a_record_has_all_that_a_formatter_may_ask_for(caplog: pytest.LogCapture
     (_, other) = written(caplog, RequestRecord("r", "GET", "/models", status=200))
     assert (record.told["status"], other.told["status"]) == (500, 200), "each has its own"
     assert logging.Formatter("%(asctime)s %(filename)s %(process)s %(threadName)s").format(other)
+
+
+@pytest.fixture
+def loggers() -> Iterator[logging.Logger]:
+    found = [logging.getLogger(name) for name in ("svir_proxy", "uvicorn")]
+    before = [(logger.handlers, logger.level, logger.propagate) for logger in found]
+    yield logging.getLogger("svir_proxy.requests")
+    for logger, (handlers, level, propagate) in zip(found, before, strict=True):
+        logger.handlers, logger.propagate = handlers, propagate
+        logger.setLevel(level)
+
+
+@pytest.mark.parametrize("style", ["console", "json"])
+def test_a_line_is_the_same_with_and_without_a_record(
+    style: Literal["console", "json"],
+    loggers: logging.Logger,
+    capsys: pytest.CaptureFixture[str],
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(time, "time", lambda: 1_700_000_000.125)
+    monkeypatch.setattr(time, "perf_counter", lambda: 2.0)
+    set_up_logging(LoggingSettings(format=style))
+    odd = RequestRecord("r", "POST", "/a b\n%s", model="half \ud83d", backend="b", stream=True, status=200, error=LATE)
+    requests = [RequestRecord("r", "GET", "/models", status=200), odd, RequestRecord("r", "GET", "", status=500)]
+    for record in requests:
+        record.notes = ("a=b",)
+        write_line(record)
+    flush_logs()
+    alone = capsys.readouterr().err
+    other = logging.NullHandler()
+    loggers.addHandler(other)
+    try:
+        for record in requests:
+            write_line(record)
+    finally:
+        loggers.removeHandler(other)
+    flush_logs()
+    assert capsys.readouterr().err == alone
+    assert len(alone.splitlines()) == len(requests)
