@@ -33,8 +33,9 @@ class ResponseParser:
         "_bodyless",
         "_counted",
         "_head_size",
-        "_limits",
         "_llhttp",
+        "_most_bytes",
+        "_most_headers",
         "_pieces",
         "_sized",
         "_transfer_coded",
@@ -42,6 +43,7 @@ class ResponseParser:
         "error",
         "head_complete",
         "headers",
+        "is_encoded",
         "on_body",
         "reusable",
         "started",
@@ -53,6 +55,8 @@ class ResponseParser:
     head_complete: bool
     status: int
     headers: list[tuple[bytes, bytes]]
+    is_encoded: bool
+    """Whether there is a content-encoding among the headers."""
     complete: bool
     """Whether the whole response has arrived."""
     reusable: bool
@@ -63,7 +67,8 @@ class ResponseParser:
     _transfer_coded: bool
 
     def __init__(self, limits: TransportLimits) -> None:
-        self._limits = limits
+        self._most_bytes = limits.head_bytes
+        self._most_headers = limits.headers
         self._pieces: list[bytes] = []
         self.on_body = self._pieces.append
         self._llhttp: httptools.HttpResponseParser | None = httptools.HttpResponseParser(self)
@@ -72,13 +77,10 @@ class ResponseParser:
     def start(self, *, head_request: bool = False) -> None:
         """Await a new response on the same connection; to a HEAD request it has no body, whatever its head says."""
         self._bodyless = head_request
-        self._counted = 0
-        self._forget_head()
-        self.started = False
-        self.status = 0
-        self.head_complete = False
-        self.complete = False
-        self.reusable = False
+        self._counted = self._head_size = self.status = 0
+        self.headers = []
+        self._sized = self._transfer_coded = self.is_encoded = False
+        self.started = self.head_complete = self.complete = self.reusable = False
         self.error = None
 
     def discard(self) -> None:
@@ -107,10 +109,10 @@ class ResponseParser:
             body = pieces[0] if len(pieces) == 1 else b"".join(pieces)
             pieces.clear()
             return body
-        if not self.done:
+        if not self.complete and self.error is None:
             # Heads, trailers and chunk extensions that never end: bytes come, but nothing comes of them.
             self._counted += len(data)
-            if self._counted > self._limits.head_bytes:
+            if self._counted > self._most_bytes:
                 self._refuse("a response head or trailer that is too long")
         return b""
 
@@ -136,14 +138,17 @@ class ResponseParser:
         """A header field, or a trailer field, which nobody here reads."""
         if self.head_complete:
             return
-        self._head_size += len(name) + len(value)
-        self.headers.append((name, value))
-        if self._head_size > self._limits.head_bytes or len(self.headers) > self._limits.headers:
+        length, headers = len(name), self.headers
+        headers.append((name, value))
+        self._head_size += length + len(value)
+        if self._head_size > self._most_bytes or len(headers) > self._most_headers:
             self._refuse("a response head that is too long")
             raise _Stop
-        if len(name) == 14 and name.lower() == b"content-length":
+        if length == 14 and name.lower() == b"content-length":
             self._sized = True
-        elif len(name) == 17 and name.lower() == b"transfer-encoding":
+        elif length == 16 and name.lower() == b"content-encoding":
+            self.is_encoded = True
+        elif length == 17 and name.lower() == b"transfer-encoding":
             if self._transfer_coded or value.strip().lower() != b"chunked":
                 self._refuse("a transfer coding other than chunked")
                 raise _Stop
@@ -171,17 +176,12 @@ class ResponseParser:
     def on_message_complete(self) -> None:
         """The end of a response, or of an interim one."""
         if not self.head_complete:
-            self._forget_head()
+            self._head_size, self.headers = 0, []
+            self._sized = self._transfer_coded = self.is_encoded = False
             return
         assert self._llhttp is not None
         self.complete = True
         self.reusable = self._llhttp.should_keep_alive()
-
-    def _forget_head(self) -> None:
-        self._head_size = 0
-        self._sized = False
-        self._transfer_coded = False
-        self.headers = []
 
     def _refuse(self, what: str) -> None:
         self.error = httpx.RemoteProtocolError(f"the server sent {what}")

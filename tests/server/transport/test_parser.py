@@ -90,6 +90,24 @@ def test_headers_are_as_sent_and_trailers_are_not_among_them() -> None:
     assert parser.headers == [(b"A", b"1"), (b"b", b"2 "), (b"A", b""), (b"Transfer-Encoding", b"chunked")]
 
 
+@pytest.mark.parametrize(
+    ("fields", "encoded"),
+    [
+        (b"", False),
+        (b"Content-Encoding: gzip\r\n", True),
+        (b"content-encoding:\r\n", True),
+        (b"content-encodings: a\r\ncontent-coding-x: a\r\ncontent-location: a\r\n", False),
+    ],
+)
+@pytest.mark.parametrize("early", [b"", b"HTTP/1.1 103 Early\r\nContent-Encoding: gzip\r\n\r\n"])
+def test_whether_there_is_an_encoding(fields: bytes, encoded: bool, early: bytes) -> None:
+    parser, _ = parse(early + OK + fields + b"Transfer-Encoding: chunked\r\n\r\n0\r\nContent-Encoding: br\r\n\r\n")
+    assert parser.complete
+    assert parser.is_encoded is encoded
+    parser.start()
+    assert not parser.is_encoded
+
+
 # name: (bytes, words of the error)
 REFUSED: dict[str, tuple[bytes, str]] = {
     "no HTTP": (b"SSH-2.0-OpenSSH\r\n", "not valid HTTP"),
