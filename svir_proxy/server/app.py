@@ -33,7 +33,7 @@ from svir_proxy.server.health import Health
 from svir_proxy.server.http import (
     ClientGone,
     Headers,
-    header,
+    fields,
     internal_error,
     random_id,
     send_error,
@@ -68,7 +68,7 @@ _PREFIX: Final = re.compile(r"/+(?:v1(?:/+|$))?")
 """People write base URLs with and without /v1, and with a slash at the end."""
 _TOLD: Final = ("x-request-id", "x-svir-backend", "x-svir-rewrites", "x-ai-model-deprecated")
 """Headers of an answer that pages of other origins may read."""
-_REQUEST_ID: Final = re.compile(r"[A-Za-z0-9._-]{1,128}")
+_REQUEST_ID: Final = re.compile(rb"[A-Za-z0-9._-]{1,128}")
 _ENDPOINTS: Final = (
     f"POST /v1/chat/completions, {PASSED}, GET /v1/models, GET /v1/models/{{id}}, GET /healthz, GET /readyz"
 )
@@ -219,25 +219,32 @@ class Proxy:
         return app
 
     async def _serve(self, scope: Scope, receive: Receive, send: Send) -> None:
-        if self.inspector is not None and scope["path"].startswith(INSPECTOR):
-            await self.inspector(scope, receive, send)
-            return
-        request_id = header(scope, b"x-request-id")
-        if not request_id or not _REQUEST_ID.fullmatch(request_id):
-            request_id = random_id()
+        path = scope["path"]
+        recorder = None
+        if (inspector := self.inspector) is not None:
+            if path.startswith(INSPECTOR):
+                await inspector(scope, receive, send)
+                return
+            recorder = inspector.recorder
+        given = fields(scope).get(b"x-request-id")
+        request_id = random_id() if given is None else _request_id(given)
         headers: Headers = [(b"x-request-id", request_id.encode("ascii"))]
-        record = RequestRecord(request_id, scope["method"], scope["path"])
-        scope["svir.path"], scope["path"] = scope["path"], _without_prefix(scope["path"])
-        if scope["method"] == "HEAD":
+        record = RequestRecord(request_id, scope["method"], path)
+        scope["svir.path"] = path
+        scope["path"] = path = _CHAT_PATH if path == _USUAL_PATH else _without_prefix(path)
+        if record.method == "HEAD":
             send = without_body(send)
         self.live.add(record)
-        if self.inspector is not None:
-            send = self.inspector.recorder.begin(record, scope, send)
+        if recorder is not None and not recorder.sleeps:
+            send = recorder.begin(record, scope, send)
         try:
             if self.tracing is not None:
                 record.trace = self.tracing.begin(scope, request_id)
             record.key = self.gate.enter(scope)
-            await self._dispatch(scope, receive, send, headers, record)
+            if path == _CHAT_PATH and record.method == "POST":
+                await self._chat(scope, receive, send, headers, record)
+            else:
+                await self._dispatch(scope, receive, send, headers, record)
         except ProxyError as error:
             record.status, record.error = error.status, error
             await send_error(send, error, headers)
@@ -259,8 +266,8 @@ class Proxy:
             write_line(record)
             if self._count is not None:
                 self._count(record, self.catalog.known_as)
-            if self.inspector is not None:
-                self.inspector.recorder.end(record)
+            if recorder is not None and not recorder.sleeps:
+                recorder.end(record)
             self.live.discard(record)
             if record.trace is not None:
                 record.trace.end(record)
@@ -271,10 +278,7 @@ class Proxy:
         self, scope: Scope, receive: Receive, send: Send, headers: Headers, record: RequestRecord
     ) -> None:
         if scope["path"] == _CHAT_PATH:
-            if scope["method"] != "POST":
-                raise _wrong_method(scope, headers, "POST")
-            await self._chat(scope, receive, send, headers, record)
-            return
+            raise _wrong_method(scope, headers, "POST")
         if is_passed(scope["path"]):
             if scope["method"] != "POST":
                 raise _wrong_method(scope, headers, "POST")
@@ -373,10 +377,13 @@ async def _not_found(scope: Scope, receive: Receive, send: Send) -> None:
     raise ProxyError("unknown_url", f"There is no {path!r} here. This proxy answers {_ENDPOINTS}.")
 
 
+def _request_id(given: bytes) -> str:
+    """The id that a client *given* one wants for its request, where it can be one."""
+    return given.decode("ascii") if _REQUEST_ID.fullmatch(given) else random_id()
+
+
 def _without_prefix(path: str) -> str:
     """*path* as the routes have it: below /v1, without a slash at the end."""
-    if path == _USUAL_PATH:
-        return _CHAT_PATH
     return f"/{_PREFIX.sub('', path, count=1).rstrip('/')}"
 
 

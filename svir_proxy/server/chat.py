@@ -6,8 +6,9 @@ import asyncio
 import logging
 import re
 import time
-from collections.abc import Awaitable, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
+from functools import lru_cache
 from typing import Final
 
 from starlette.types import Receive, Scope, Send
@@ -76,7 +77,7 @@ class Chat:
     ) -> None:
         self._settings = settings
         self._max_request_bytes = settings.server.max_request_bytes
-        self._show_prompts = settings.logging.show_prompts
+        self._shows = settings.logging.show_prompts  # prompts, in the log
         self._catalog = catalog
         self._learned = learned
         self._images = images
@@ -90,7 +91,9 @@ class Chat:
         self, scope: Scope, receive: Receive, send: Send, headers: Headers, record: RequestRecord
     ) -> None:
         """Answer one request; *headers* go with the answer, whatever it is."""
-        check_media_type(scope)
+        given = fields(scope)
+        if given.get(b"content-type") != b"application/json" or b"content-encoding" in given:  # unlike most
+            check_media_type(scope)
         raw = await read_body(scope, receive, self._max_request_bytes)
         request = ClientRequest.from_json(raw, id=random_id(), received=int(time.time()))
         size = len(raw)
@@ -191,7 +194,7 @@ class Chat:
         answer = StreamedAnswer(exchange.request, send, head, self._settings.streaming, exchange.asked)
         record.answer = answer
         try:
-            record.error = await self._run(exchange, answer, record)
+            record.error = await (_run_and_tell(exchange, answer, record) if self._shows else exchange.run(answer))
         except asyncio.CancelledError:
             if client.gone:
                 answer.abandon()
@@ -216,18 +219,15 @@ class Chat:
         client.release()
         await answer.end()
 
-    def _run(self, exchange: _Asking, answer: ClientAnswer, record: RequestRecord) -> Awaitable[ProxyError | None]:
-        if self._show_prompts:
-            return _run_and_tell(exchange, answer, record)
-        return exchange.run(answer)
-
     async def _whole(
         self, exchange: _Asking, client: ClientWatch, send: Send, headers: Headers, record: RequestRecord
     ) -> None:
         record.answer = answer = WholeAnswer(exchange.request, exchange.asked)
-        record.error = await self._run(exchange, answer, record)
+        record.error = await (_run_and_tell(exchange, answer, record) if self._shows else exchange.run(answer))
         record.notes = (*exchange.notes, *answer.notes)
-        headers += (*(exchange.headers and beside(headers, exchange.headers)), *told(record.notes))
+        if exchange.headers:
+            headers += beside(headers, exchange.headers)
+        headers += told(record.notes)
         if record.error is not None:
             if record.error.kind == "model_not_found":
                 record.error = self._catalog.gone(record.model, record.error, record.may)
@@ -263,9 +263,6 @@ async def _run_and_tell(exchange: _Asking, answer: ClientAnswer, record: Request
 
 def check_media_type(scope: Scope) -> None:
     """Only JSON: what a browser may send without asking (text/plain, forms) is no request to a model."""
-    given = fields(scope)
-    if given.get(b"content-type") == b"application/json" and b"content-encoding" not in given:
-        return  # as all but a few say it
     media = header(scope, b"content-type").partition(";")[0].strip().lower()
     if media not in _JSON and not media.endswith("+json"):
         said = f"not {media!r}" if media else "and the request has none"
@@ -277,9 +274,13 @@ def check_media_type(scope: Scope) -> None:
         )
 
 
-def told(notes: tuple[str, ...]) -> Headers:
-    """The header that tells what was changed; names that a client made up cannot end its line."""
+@lru_cache(maxsize=256)
+def told(notes: tuple[str, ...]) -> tuple[tuple[bytes, bytes], ...]:
+    """The header that tells what was changed; names that a client made up cannot end its line.
+
+    Most are told again and again.
+    """
     if not notes:
-        return []
+        return ()
     text = ", ".join(notes)[:_MAX_TOLD]
-    return [(b"x-svir-rewrites", _UNTOLD.sub("?", text).encode("ascii"))]
+    return ((b"x-svir-rewrites", _UNTOLD.sub("?", text).encode("ascii")),)

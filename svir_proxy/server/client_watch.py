@@ -28,7 +28,8 @@ class ClientWatch:
     __slots__ = ("_interruption", "_is_released", "_on_disconnect", "_receive", "_receiving", "_waiting")
 
     def __init__(self, scope: Scope, receive: Receive) -> None:
-        self._on_disconnect = scope.get("extensions", {}).get("svir.on_disconnect")
+        extensions = scope.get("extensions")
+        self._on_disconnect = None if extensions is None else extensions.get("svir.on_disconnect")
         self._receive = receive
         self._is_released = False
         self._receiving: Coroutine[Any, Any, Any] | None = None
@@ -50,7 +51,8 @@ class ClientWatch:
     def __exit__(self, kind: type[BaseException] | None, exc: BaseException | None, _: TracebackType | None) -> None:
         if not self._is_released:
             self.release()
-        if self._interruption.is_all() and isinstance(exc, asyncio.CancelledError):
+        interruption = self._interruption
+        if interruption.made and interruption.is_all() and isinstance(exc, asyncio.CancelledError):
             raise ClientGone from None
 
     def release(self) -> None:

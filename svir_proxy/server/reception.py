@@ -44,10 +44,10 @@ class Watch:
 
     def start(self) -> None:
         """Watch from now on."""
-        if not self._answer.is_timed:
-            self._timer = self.loop.call_at(min(self._deadline, self.loop.time() + self._shortest), self._tick)
-        else:
+        if self._answer.is_timed:
             self._tick()
+        else:
+            self._timer = self.loop.call_later(self._shortest, self._tick)
 
     def tell(self, on_over: Callable[[ProxyError], None] | None) -> None:
         """Call *on_over* when a limit is over; at once where one is."""

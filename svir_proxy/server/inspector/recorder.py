@@ -49,7 +49,8 @@ class Recorder:
         self._dirty: dict[Exhibit, None] = {}
         self._viewers: set[Feed] = set()
         self._watched_until = 0.0
-        self._sleeps = True  # nobody has looked for a while
+        self.sleeps = True
+        """Whether nothing is recorded, as nobody has looked for a while: no request need begin or end here."""
         self._timers: dict[str, asyncio.TimerHandle] = {}
         self._state = b""
         self.overview: Callable[[], dict[str, Any]] = dict
@@ -64,7 +65,7 @@ class Recorder:
             for exhibit in self._exhibits:  # also of those that run: what may be seen now may not have been before
                 exhibit.forget()
         self._always = settings.record == "always"
-        self._sleeps = self._sleeps and not self._always
+        self.sleeps = self.sleeps and not self._always
         self._most = settings.requests
         self._largest = settings.max_bytes
         self._bound()
@@ -78,7 +79,7 @@ class Recorder:
 
     def begin(self, record: RequestRecord, scope: Scope, send: Send) -> Send:
         """A request has come; gives what is to take the place of *send*."""
-        if self._sleeps or not self.is_watched or record.path in OPEN_PATHS:
+        if self.sleeps or not self.is_watched or record.path in OPEN_PATHS:
             return send
         exhibit = self._add(record, header(scope, b"user-agent"), self._veil)
         record.exhibit = exhibit
@@ -86,7 +87,7 @@ class Recorder:
 
     def end(self, record: RequestRecord) -> None:
         """The request is over."""
-        if self._sleeps or record.path in OPEN_PATHS:
+        if self.sleeps or record.path in OPEN_PATHS:
             return
         exhibit, record.exhibit = record.exhibit, None
         if exhibit is None:
@@ -146,7 +147,7 @@ class Recorder:
             raise ProxyError("overloaded", f"{_MOST_VIEWERS} pages look on already; close one.", retry_after=10)
         feed = Feed()
         self._viewers.add(feed)
-        self._sleeps = False
+        self.sleeps = False
         self._cancel("forget")
         if "state" not in self._timers:
             self._timers["state"] = self._loop.call_later(_STATE, self._tell_state)
@@ -206,7 +207,7 @@ class Recorder:
 
     def _forget(self) -> None:
         del self._timers["forget"]
-        self._sleeps = True
+        self.sleeps = True
         self._exhibits.clear()  # a list that ends somewhere, and goes on later, would lie
         self.counts.clear()
 
