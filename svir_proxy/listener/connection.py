@@ -48,13 +48,18 @@ class ClientConnection(asyncio.Protocol):
     __slots__ = (
         *("_answer", "_app", "_app_state", "_arriving", "_behind", "_client", "_connections", "_counted"),
         *("_cycle", "_drained", "_draining", "_excess", "_expects", "_framed", "_headers", "_host", "_in_head"),
-        *("_in_message", "_last", "_limits", "_lingers", "_loop", "_offer", "_outbox", "_parser"),
-        *("_progress", "_queue", "_refusal", "_resting", "_scheme", "_server", "_since", "_state", "_tasks"),
-        *("_timer", "_transport", "_uncounted", "_unsent", "_url", "is_congested"),
+        *("_in_message", "_limits", "_lingers", "_loop", "_offer", "_outbox", "_parser"),
+        *("_progress", "_queue", "_refusal", "_scheme", "_server", "_since", "_state", "_tasks"),
+        *("_timer", "_transport", "_uncounted", "_unsent", "_url", "is_congested", "is_last"),
+        "is_resting",
     )
 
     is_congested: bool
     """Whether a writer should wait; see `drained`."""
+    is_resting: bool
+    """Whether nothing is read."""
+    is_last: bool
+    """Whether no request may follow the one that was parsed last."""
 
     def __init__(
         self,
@@ -85,7 +90,7 @@ class ClientConnection(asyncio.Protocol):
         self._behind = 0  # bytes that came while there were any
         self._excess = False  # there were as many connections as there may be when this one came
         self._drained: asyncio.Future[None] | None = None
-        self.is_congested = self._resting = False
+        self.is_congested = self.is_resting = False
         self._unsent = 0  # of what nothing is added to, when it was last looked at
         # of the request that is being parsed
         self._url = b""
@@ -94,7 +99,7 @@ class ClientConnection(asyncio.Protocol):
         self._in_head = self._in_message = self._progress = False
         self._uncounted = False  # the head began in a read that held more
         self._counted = self._arriving = 0
-        self._last = False  # no request may follow the one that was parsed last
+        self.is_last = False
         self._draining = False
         self._lingers = False  # nothing is said any more, and what still comes is dropped
         self._refusal: ProxyError | None = None  # told once the requests before are answered
@@ -127,7 +132,7 @@ class ClientConnection(asyncio.Protocol):
         try:
             self._parse(data)
         except httptools.HttpParserError as exc:
-            if self._last and not self._in_message:
+            if self.is_last and not self._in_message:
                 return  # bytes after a request that said it is the last
             why = exc.__context__
             self._refuse(why.error if isinstance(why, _Refused) else _no_http(str(exc)))
@@ -184,7 +189,7 @@ class ClientConnection(asyncio.Protocol):
 
     def shutdown(self) -> None:
         """Finish what is being answered, and close."""
-        self._last = self._draining = True
+        self.is_last = self._draining = True
         if self._cycle is None or self._cycle.complete:
             self._close()
 
@@ -208,13 +213,6 @@ class ClientConnection(asyncio.Protocol):
         if self._transport is not None:
             self._transport.write(data)
 
-    def write_soon(self, data: bytes) -> None:
-        """Hand a whole answer to the loop, at the end of its turn."""
-        is_first = not self._answer
-        self._answer += data
-        if is_first:
-            self._outbox.put(self, self._loop)
-
     def release(self) -> None:
         """Hand over what waits for the end of the turn."""
         if self._answer:
@@ -224,36 +222,43 @@ class ClientConnection(asyncio.Protocol):
 
     def closes_after(self, cycle: Cycle) -> bool:
         """Whether the answer to *cycle* is the last on this connection."""
-        return self._last and not self._queue and cycle is self._cycle
+        return self.is_last and not self._queue and cycle is self._cycle
 
     def rest(self, rest: bool) -> None:
         """Stop or go on reading the socket; as long as too much waits behind the request it does not go on."""
         rest = rest or (bool(self._queue) and self._behind > self._limits.body_buffer)
-        if rest is not self._resting and self._transport is not None and not self._transport.is_closing():
-            self._resting = rest
+        if rest is not self.is_resting and self._transport is not None and not self._transport.is_closing():
+            self.is_resting = rest
             if rest:
                 self._transport.pause_reading()
             else:
                 self._since = self._loop.time()
                 self._transport.resume_reading()
 
-    def answered(self, cycle: Cycle) -> None:
-        """*cycle* has its whole answer."""
+    def answered(self, cycle: Cycle, data: bytes, *, is_whole: bool) -> None:
+        """*data* is the last of the answer to *cycle*; all of it (*is_whole*) waits for the end of the loop's turn."""
+        if not is_whole:
+            if data:
+                self.write(data)
+        elif self._answer:
+            self._answer += data
+        else:
+            self._answer = data
+            self._outbox.put(self, self._loop)
         if cycle is not self._cycle:
             return
         self._state.total_requests += 1
-        transport = self._transport
-        if transport is None:
+        if self._transport is None:
             return
         self._since = self._loop.time()
-        self._last = self._last or cycle.closes
+        self.is_last = self.is_last or cycle.closes
         if cycle.closes and (cycle.more_body or self._queue):
             # The client was told that nothing follows, and may take whatever does for more of this answer.
             self._queue = None
             self._linger()
         elif not cycle.more_body:
             self._go_on()
-        else:
+        elif self.is_resting:
             self.rest(rest=False)  # most clients send all of a body before they read; see `Cycle.take`
 
     def abort(self) -> None:
@@ -316,7 +321,7 @@ class ClientConnection(asyncio.Protocol):
         scope = self._scope(parser.get_method().decode("ascii"), version)
         self._in_head = False
         self._progress = self._in_message = True
-        self._last = self._last or version == "1.0" or not parser.should_keep_alive()
+        self.is_last = self.is_last or version == "1.0" or not parser.should_keep_alive()
         cycle = Cycle(scope, self, self._limits.body_buffer, expects=self._expects and version == "1.1")
         if self._cycle is None:
             self._start(cycle)
@@ -437,11 +442,12 @@ class ClientConnection(asyncio.Protocol):
         self._since = self._loop.time()
         if self._refusal is not None:
             self._tell(self._refusal)
-        elif self._draining:
-            self._close()
-        elif self._last:
-            self._linger()
-        else:
+        elif self.is_last:
+            if self._draining:
+                self._close()
+            else:
+                self._linger()
+        elif self.is_resting:
             self.rest(rest=False)
 
     def _refuse(self, error: ProxyError) -> None:
@@ -470,7 +476,7 @@ class ClientConnection(asyncio.Protocol):
         """Answer what is no request, and end."""
         assert self._parser is not None
         body = error.body()
-        head = response_head(
+        head, _, _ = response_head(
             error.status,
             [
                 (b"content-type", b"application/json"),
@@ -483,7 +489,7 @@ class ClientConnection(asyncio.Protocol):
         if self._transport is not None:
             # Where no target was read, the method is that of the request before.
             is_head = self._url != b"" and self._parser.get_method() == b"HEAD"
-            self.write(head.data + b"\r\n\r\n" + (b"" if is_head else body))
+            self.write(head + b"\r\n\r\n" + (b"" if is_head else body))
             self._linger()
 
     def _linger(self) -> None:
@@ -515,7 +521,7 @@ class ClientConnection(asyncio.Protocol):
         if self._lingers:
             return limits.body
         if self._in_message:
-            return math.inf if self._resting else limits.body
+            return math.inf if self.is_resting else limits.body
         if self._cycle is not None:
             return math.inf
         return limits.head if self._in_head or self._counted else limits.idle

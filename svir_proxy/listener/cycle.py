@@ -15,6 +15,7 @@ if TYPE_CHECKING:
 
 _LOGGER: Final = logging.getLogger("svir_proxy")
 _DISCONNECT: Final = {"type": "http.disconnect"}
+_CLOSES: Final = b"\r\nconnection: close"
 
 
 class Channel(Protocol):
@@ -22,6 +23,10 @@ class Channel(Protocol):
 
     is_congested: bool
     """Whether a writer should wait."""
+    is_resting: bool
+    """Whether nothing is read."""
+    is_last: bool
+    """Whether no request may follow the one that was read last."""
 
     def future(self) -> asyncio.Future[None]:
         """A future of the connection's loop."""
@@ -32,17 +37,14 @@ class Channel(Protocol):
     def write(self, data: bytes) -> None:
         """Hand bytes to the loop."""
 
-    def write_soon(self, data: bytes) -> None:
-        """Hand a whole answer to the loop, at the end of its turn."""
-
     def rest(self, rest: bool) -> None:
         """Stop or go on reading."""
 
     def closes_after(self, cycle: Cycle) -> bool:
         """Whether the answer to *cycle* is the last."""
 
-    def answered(self, cycle: Cycle) -> None:
-        """*cycle* has its whole answer."""
+    def answered(self, cycle: Cycle, data: bytes, *, is_whole: bool) -> None:
+        """*data* is the last of the answer to *cycle*; all of it (*is_whole*) may wait for the end of the turn."""
 
     def abort(self) -> None:
         """Close at once."""
@@ -52,12 +54,13 @@ class Cycle:
     """Gives the application the request, and writes what it sends. *expects*: the client waits for 100 (Continue)."""
 
     __slots__ = (
-        *("_all_told", "_body", "_buffer", "_channel", "_chunked", "_gone", "_head", "_left", "_scope"),
-        *("_on_disconnect", "_silent", "_waiter", "closes", "complete", "expects", "more_body", "started", "task"),
+        *("_all_told", "_body", "_buffer", "_channel", "_chunked", "_gone", "_head", "_knows_chunks", "_left"),
+        *("_on_disconnect", "_scope", "_silent", "_waiter", "closes", "complete", "expects", "more_body", "started"),
+        "task",
     )
 
     def __init__(self, scope: Scope, channel: Channel, buffer: int, *, expects: bool) -> None:
-        self._scope = scope
+        self._scope: Scope | None = scope  # until it is served
         self._channel = channel
         self._buffer = buffer
         self._body: bytes | bytearray = b""  # what the application has not asked for yet
@@ -67,6 +70,7 @@ class Cycle:
         self._on_disconnect: Callable[[], object] | None = None
         self._head = b""  # until it leaves with the first of the body
         self._chunked = False
+        self._knows_chunks = scope["http_version"] == "1.1"
         self._silent = scope["method"] == "HEAD"  # the body counts, but does not leave
         self._left: int | None = None  # bytes of the body that are due
         self.task: asyncio.Task[None] | None = None
@@ -115,16 +119,17 @@ class Cycle:
 
     async def run(self, app: Any, tasks: set[asyncio.Task[None]]) -> None:
         """Have *app* answer; the task that does so is in *tasks* until then."""
-        self._scope["extensions"] = {"svir.on_disconnect": self.on_disconnect}
+        scope, self._scope = self._scope, None  # which refers back to this, and would leave it to the collector
+        assert scope is not None
+        scope["extensions"] = {"svir.on_disconnect": self.on_disconnect}
         try:
-            await app(self._scope, self.receive, self.send)
+            await app(scope, self.receive, self.send)
         except Exception:
             _LOGGER.exception("the application failed")
         finally:
             if self.task is not None:
                 tasks.discard(self.task)
                 self.task = None
-            self._scope.pop("extensions", None)  # both refer back to this, and would leave it to the collector
             if not self.complete and not self._gone:
                 self._channel.abort()
 
@@ -137,9 +142,21 @@ class Cycle:
         """
         self._on_disconnect = callback
         if callback is not None:
-            self._channel.rest(rest=False)  # else nobody sees it
+            if self._channel.is_resting:
+                self._channel.rest(rest=False)  # else nobody sees it
             if self._gone:
                 callback()
+
+    def whole_body(self) -> bytes | bytearray | None:
+        """What is left of the request's body, without the message and the coroutine that `receive` takes.
+
+        None where there is more to it - some has yet to come, all was received already, ... - and `receive` must.
+        """
+        if self.more_body or self._all_told or self._gone or self.complete:
+            return None
+        self._all_told = True
+        body, self._body = self._body, b""
+        return body
 
     async def receive(self) -> Message:
         """The next of the request's body; ``http.disconnect`` once the client is gone or has its answer."""
@@ -169,6 +186,29 @@ class Cycle:
         else:
             raise RuntimeError(f"{message['type']} is no message of an answer")
 
+    def write_whole(self, status: int, headers: Iterable[tuple[bytes, bytes]], body: bytes) -> bool:
+        """Write a whole answer, as `send` does with the two messages for it.
+
+        False where there is more to it - it is not framed by its length, HEAD asked for it, ... - and `send` must.
+        """
+        channel = self._channel
+        if self.started or self._gone or self._silent or channel.is_congested:
+            return False
+        head, length, closes = response_head(status, headers)
+        if length != len(body):
+            return False
+        self.started = self.complete = True
+        if closes:
+            self.closes = True
+        elif self.expects or (channel.is_last and channel.closes_after(self)):  # see `_begin`
+            self.closes = True
+            head += _CLOSES
+        self._body = b""
+        if self._waiter is not None:
+            self._wake()
+        channel.answered(self, b"%b\r\n\r\n%b" % (head, body), is_whole=True)
+        return True
+
     def write_piece(self, body: bytes) -> bool:
         """Write a piece of a stream, without the message and the coroutine that `send` takes.
 
@@ -184,20 +224,19 @@ class Cycle:
     def _begin(self, status: int, headers: Iterable[tuple[bytes, bytes]]) -> None:
         if self.started:
             raise RuntimeError("the answer has begun already")
-        head = response_head(status, headers)
+        head, self._left, closes = response_head(status, headers)
         self.started = True
-        self._left = head.length
+        channel = self._channel
         # Who waits for 100 and gets an answer may or may not send the body: nothing can be read after it.
-        self.closes = head.closes or self.expects or self._channel.closes_after(self)
-        data = head.data
-        if head.length is None and not self._silent:
-            self._chunked = self._scope["http_version"] == "1.1"
+        self.closes = closes or self.expects or (channel.is_last and channel.closes_after(self))
+        if self._left is None and not self._silent:
+            self._chunked = self._knows_chunks
             self.closes = self.closes or not self._chunked
             if self._chunked:
-                data += b"\r\ntransfer-encoding: chunked"
-        if self.closes and not head.closes:
-            data += b"\r\nconnection: close"
-        self._head = data + b"\r\n\r\n"
+                head += b"\r\ntransfer-encoding: chunked"
+        if self.closes and not closes:
+            head += _CLOSES
+        self._head = head + b"\r\n\r\n"
 
     def _write(self, body: bytes, *, more: bool) -> None:
         if not self.started or self.complete:
@@ -216,16 +255,15 @@ class Cycle:
         is_whole = not more and bool(self._head)
         if self._head:
             body, self._head = self._head + body, b""
-        if is_whole:
-            self._channel.write_soon(body)
-        elif body:
-            self._channel.write(body)
-        if not more:
-            self.complete = True
-            self._body = b""
-            if self._waiter is not None:
-                self._wake()
-            self._channel.answered(self)
+        if more:
+            if body:
+                self._channel.write(body)
+            return
+        self.complete = True
+        self._body = b""
+        if self._waiter is not None:
+            self._wake()
+        self._channel.answered(self, body, is_whole=is_whole)
 
     def _wake(self) -> None:
         waiter, self._waiter = self._waiter, None

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable
 from http import HTTPStatus
-from typing import Final, NamedTuple
+from typing import Final
 
 _AUTHORITY: Final = re.compile(rb"[^:/?#]+://([^/?#]*)")
 _STATUS_LINES: Final = {status.value: b"HTTP/1.1 %d %b" % (status, status.phrase.encode()) for status in HTTPStatus}
@@ -13,21 +13,12 @@ _FRAMING: Final = frozenset({b"content-length", b"connection", b"transfer-encodi
 _WITHOUT_BODY: Final = frozenset({204, 304})
 
 
-class ResponseHead(NamedTuple):
-    """A head, and how the body behind it is framed."""
-
-    data: bytes
-    """The head's bytes, without the lines that `closing` and chunks add, and without the empty line."""
-    length: int | None
-    """The body's bytes as the head declares them; None where it does not."""
-    closes: bool
-    """Whether the application wants the connection closed."""
-
-
-def response_head(status: int, headers: Iterable[tuple[bytes, bytes]]) -> ResponseHead:
+def response_head(status: int, headers: Iterable[tuple[bytes, bytes]]) -> tuple[bytes, int | None, bool]:
     """Write a head of *headers*, whose names are in lower case as ASGI has them.
 
-    Raises ValueError for a header that would be something else on the wire.
+    Returns its bytes, without the lines that closing and chunks add and without the empty line; the bytes of the body
+    as it declares them (None: it does not); and whether the application wants the connection closed. Raises ValueError
+    for a header that would be something else on the wire.
     """
     parts = [_STATUS_LINES.get(status) or b"HTTP/1.1 %d " % status]
     breaks = 0
@@ -46,7 +37,7 @@ def response_head(status: int, headers: Iterable[tuple[bytes, bytes]]) -> Respon
     data = b"".join(parts)
     if data.count(b"\n") != breaks or data.count(b"\r") != breaks or b"\0" in data:
         raise ValueError("a header of the response holds a line break or NUL")
-    return ResponseHead(data, length, closes)
+    return data, length, closes
 
 
 def request_head(method: bytes, target: bytes, version: str, headers: Iterable[tuple[bytes, bytes]]) -> bytes:

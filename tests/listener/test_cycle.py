@@ -7,7 +7,7 @@ from typing import Any, Final
 
 import pytest
 
-from tests.listener.support import GET, Client
+from tests.listener.support import CHUNKED, GET, POST, Client
 
 
 async def test_a_writer_waits_for_a_slow_client_and_is_let_go_when_it_leaves() -> None:
@@ -174,3 +174,106 @@ async def test_pieces_can_be_written_without_messages_where_nothing_else_is_to_b
     await leave_out.wait()
     assert written == [expected and not state]
     assert client.said.endswith(b"5\r\nfirst\r\n1\r\nx\r\n") is (expected and not state)
+
+
+# What comes of a request before it is answered, whole answers to it, and what becomes of the client meanwhile.
+REQUESTS: Final[dict[str, bytes]] = {
+    "GET": GET,
+    "HEAD": b"HEAD / HTTP/1.1\r\nhost: a\r\n\r\n",
+    "the last of HTTP/1.0": b"GET / HTTP/1.0\r\n\r\n",
+    "the last": b"GET / HTTP/1.1\r\nhost: a\r\nconnection: close\r\n\r\n",
+    "a body": POST + b"content-length: 1\r\n\r\nx",
+    "half a body": CHUNKED,
+    "a body that waits for 100": POST + b"content-length: 1\r\nexpect: 100-continue\r\n\r\n",
+    "two": GET + GET,
+    "two, and the end": GET + b"GET / HTTP/1.0\r\n\r\n",
+    "nonsense behind": GET + b"nonsense\r\n\r\n",
+}
+LENGTH: Final = (b"content-length", b"2")
+ANSWERS: Final[dict[str, tuple[int, list[tuple[bytes, bytes]], bytes]]] = {
+    "of a length": (200, [(b"x", b"y"), LENGTH], b"ab"),
+    "empty": (200, [(b"content-length", b"0")], b""),
+    "of no length": (200, [], b"ab"),
+    "without a body": (204, [], b""),
+    "the last": (400, [LENGTH, (b"connection", b"close")], b"ab"),
+    "too short": (200, [LENGTH], b"a"),
+    "too long": (200, [LENGTH], b"abc"),
+    "a line break": (200, [(b"x", b"y\r\nz: 1"), LENGTH], b"ab"),
+    "framing of its own": (200, [(b"transfer-encoding", b"gzip")], b"ab"),
+}
+
+
+@pytest.mark.parametrize("state", ["", "behind", "gone", "draining"])
+@pytest.mark.parametrize("answer", ANSWERS)
+@pytest.mark.parametrize("request_", REQUESTS)
+async def test_a_whole_answer_is_the_same_in_one_step_and_in_two(
+    request_: str, answer: str, state: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("os.urandom", bytes)
+    status, headers, body = ANSWERS[answer]
+
+    async def became(*, at_once: bool) -> list[Any]:
+        faults: list[str] = []
+
+        async def app(scope: Any, receive: Any, send: Any) -> None:
+            if state == "behind":
+                client.connection.pause_writing()
+                asyncio.get_running_loop().call_soon(client.connection.resume_writing)
+            elif state == "gone":
+                client.lose()
+            elif state == "draining":
+                client.connection.shutdown()
+            try:
+                if not at_once or not send.__self__.write_whole(status, headers, body):
+                    await send({"type": "http.response.start", "status": status, "headers": headers})
+                    await send({"type": "http.response.body", "body": body})
+            except (RuntimeError, ValueError) as exc:
+                faults.append(str(exc))
+                raise
+
+        client = Client(app)
+        await client.send(REQUESTS[request_])
+        wire = client.wire
+        return [client.said, faults, wire.closed, wire.aborted, wire.half_closed, client.state.total_requests]
+
+    assert await became(at_once=True) == await became(at_once=False)
+
+
+BODIES: Final[dict[str, tuple[list[bytes], bytes | None]]] = {
+    "none": ([GET], b""),
+    "with its head": ([POST + b"content-length: 2\r\n\r\nab"], b"ab"),
+    "in pieces": ([POST + b"content-length: 2\r\n\r\na", b"b"], b"ab"),
+    "in chunks": ([CHUNKED, b"0\r\n\r\n"], b"x"),
+    "of which more is to come": ([CHUNKED], None),
+    "that waits for 100": ([POST + b"content-length: 2\r\nexpect: 100-continue\r\n\r\n"], None),
+}
+
+
+@pytest.mark.parametrize("name", BODIES)
+@pytest.mark.parametrize("state", ["", "gone", "received", "answered"])
+async def test_a_body_that_is_all_there_is_had_without_messages(name: str, state: str) -> None:
+    pieces, expected = BODIES[name]
+    go = asyncio.Event()
+    had: list[bytes | None] = []
+    left: list[str] = []
+
+    async def app(scope: Any, receive: Any, send: Any) -> None:
+        await go.wait()
+        if state == "gone":
+            client.lose()
+        elif state == "received" and expected is not None:
+            await receive()
+        elif state == "answered":
+            send.__self__.write_whole(204, [], b"")
+        had.append(receive.__self__.whole_body())
+        if had[0] is not None:
+            left.append((await receive())["type"])
+
+    client = Client(app)
+    await client.send(*pieces)
+    go.set()
+    await client.settle()
+    client.lose()
+    await client.settle()
+    assert had == [None if state else expected]
+    assert left == ([] if had[0] is None else ["http.disconnect"])

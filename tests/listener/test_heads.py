@@ -5,19 +5,19 @@ from __future__ import annotations
 import httptools
 import pytest
 
-from svir_proxy.listener.heads import ResponseHead, authority, request_head, response_head
+from svir_proxy.listener.heads import authority, request_head, response_head
 
-RESPONSES: list[tuple[int, list[tuple[bytes, bytes]], ResponseHead]] = [
-    (200, [], ResponseHead(b"HTTP/1.1 200 OK", None, closes=False)),
-    (200, [(b"content-length", b"3")], ResponseHead(b"HTTP/1.1 200 OK\r\ncontent-length: 3", 3, closes=False)),
-    (204, [], ResponseHead(b"HTTP/1.1 204 No Content", 0, closes=False)),
-    (404, [(b"connection", b"Close")], ResponseHead(b"HTTP/1.1 404 Not Found\r\nconnection: Close", None, closes=True)),
-    (599, [(b"x", b"\xe9")], ResponseHead(b"HTTP/1.1 599 \r\nx: \xe9", None, closes=False)),
+RESPONSES: list[tuple[int, list[tuple[bytes, bytes]], tuple[bytes, int | None, bool]]] = [
+    (200, [], (b"HTTP/1.1 200 OK", None, False)),
+    (200, [(b"content-length", b"3")], (b"HTTP/1.1 200 OK\r\ncontent-length: 3", 3, False)),
+    (204, [], (b"HTTP/1.1 204 No Content", 0, False)),
+    (404, [(b"connection", b"Close")], (b"HTTP/1.1 404 Not Found\r\nconnection: Close", None, True)),
+    (599, [(b"x", b"\xe9")], (b"HTTP/1.1 599 \r\nx: \xe9", None, False)),
 ]
 
 
 @pytest.mark.parametrize(("status", "headers", "head"), RESPONSES)
-def test_response(status: int, headers: list[tuple[bytes, bytes]], head: ResponseHead) -> None:
+def test_response(status: int, headers: list[tuple[bytes, bytes]], head: tuple[bytes, int | None, bool]) -> None:
     assert response_head(status, headers) == head
 
 

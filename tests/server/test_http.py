@@ -83,6 +83,65 @@ async def test_a_client_that_leaves_before_its_request_is_whole(parts: list[byte
         await read_body(http_scope(), Received(*parts).receive, 10)
 
 
+class Listener(Received):
+    """A server that also has ways without messages, while it *likes*."""
+
+    def __init__(self, body: bytes, *, likes: bool) -> None:
+        super().__init__(body)
+        self.likes = likes
+        self.wire = Wire()
+        self.written: list[tuple[object, ...]] = []
+
+    def whole_body(self) -> bytes | None:
+        return self._messages.pop(0)["body"] if self.likes else None
+
+    def write_whole(self, *answer: object) -> bool:
+        if self.likes:
+            self.written.append(answer)
+        return self.likes
+
+    async def send(self, message: Message) -> None:
+        await self.wire.send(message)
+
+
+@pytest.mark.parametrize("likes", [True, False])
+async def test_a_body_that_is_all_there(likes: bool) -> None:
+    listener = Listener(b"x" * 10, likes=likes)
+    assert await read_body(http_scope(), listener.receive, 10) == b"x" * 10
+    assert listener.left == 0
+    with pytest.raises(ProxyError, match="larger than 10 bytes"):
+        await read_body(http_scope(), Listener(b"x" * 11, likes=likes).receive, 10)
+
+
+@pytest.mark.parametrize("likes", [True, False])
+async def test_an_answer_takes_one_step_where_there_is_a_way(likes: bool) -> None:
+    listener = Listener(b"", likes=likes)
+    await send_json(listener.send, 200, 1, [(b"x", b"y")])
+    headers = [(b"content-type", b"application/json"), (b"content-length", b"1"), (b"x", b"y")]
+    assert listener.written == ([(200, headers, b"1")] if likes else [])
+    assert [message.get("headers", message.get("body")) for message in listener.wire.sent] == (
+        [] if likes else [headers, b"1"]
+    )
+
+
+async def test_whatever_stands_in_front_of_the_listener_gets_every_message() -> None:
+    listener = Listener(b"ab", likes=True)
+    seen: list[str] = []
+
+    async def receive() -> Message:
+        message = await listener.receive()
+        seen.append(message["type"])
+        return message
+
+    async def send(message: Message) -> None:
+        seen.append(message["type"])
+        await listener.send(message)
+
+    assert await read_body(http_scope(), receive, 10) == b"ab"
+    await send_json(send, 200, 1, [])
+    assert seen == ["http.request", "http.response.start", "http.response.body"]
+
+
 def test_the_first_header_of_a_name_counts() -> None:
     scope = {"headers": [(b"a", b"\xff"), (b"b", b"2"), (b"a", b"3")]}
     assert [header(scope, name) for name in (b"a", b"b", b"c")] == ["\xff", "2", ""]
