@@ -258,7 +258,7 @@ def _objects(body: bytes, *, streamed: bool) -> Iterator[dict[str, Any]]:
 
 
 def _fold(request: ClientRequest, profile: Profile, answer: Answer, errors: ErrorReader) -> CompletionFolder:
-    normalizer = StreamNormalizer(request, profile, errors=errors)
+    normalizer = StreamNormalizer(request, profile, errors=lambda: errors)
     folder = CompletionFolder(request)
     for event in (*normalizer.receive_data(answer.body), *normalizer.receive_eof(answer.whole)):
         folder.feed(event)

@@ -9,7 +9,7 @@ in the choice or under ``x_groq``; Azure's verdicts, also in choices without ``d
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from itertools import groupby
 from operator import itemgetter
 from typing import Any, Final, TypeGuard
@@ -54,11 +54,11 @@ ALONE: Final[dict[str, type[_Text]]] = {
 
 
 class ChunkReader:
-    """Reads the chunks of one answer, in order: events go to *sink*."""
+    """Reads the chunks of one answer, in order: events go to *sink*. *errors* makes what reads a failure among them."""
 
     __slots__ = ("_errors", "_halves", "_request", "_sink", "answered", "pieces")
 
-    def __init__(self, request: ClientRequest, errors: ErrorReader, sink: Sink) -> None:
+    def __init__(self, request: ClientRequest, errors: Callable[[], ErrorReader], sink: Sink) -> None:
         self._request = request
         self._errors = errors
         self._sink = sink
@@ -75,11 +75,11 @@ class ChunkReader:
             if chunk is None:
                 return
             if has_error(chunk):
-                raise self._errors.from_stream(chunk)
+                raise self._errors().from_stream(chunk)
             raise unreadable(f"a chunk is {type(chunk).__name__}, not an object")
         choices = chunk.get("choices")
         if event_name == b"error" or (("error" in chunk or not choices) and has_error(chunk)):
-            raise self._errors.from_stream(chunk)
+            raise self._errors().from_stream(chunk)
         if choices:
             if not isinstance(choices, list):
                 raise unreadable("choices is no list")
@@ -122,7 +122,7 @@ class ChunkReader:
             self.answered = True
             self._sink(identity(chunk, self._request))
         if choice.get("error"):
-            raise self._errors.from_stream(choice)
+            raise self._errors().from_stream(choice)
         delta = choice.get("delta")
         whole = not isinstance(delta, dict)
         if whole:
@@ -141,7 +141,7 @@ class ChunkReader:
             if failed and whole:
                 # A failure that was never streamed: what the server wrote is its account of it (MLX Studio).
                 said = "".join(_texts(delta)) if isinstance(delta, dict) else ""
-                raise self._errors.from_finish(reason, said)
+                raise self._errors().from_finish(reason, said)
         if isinstance(delta, dict):
             self._delta(delta, whole)
         elif delta is not None:
@@ -149,7 +149,7 @@ class ChunkReader:
         if "content_filter_results" in choice and _is_filtered(choice["content_filter_results"]):
             self._sink(FilterVerdict())
         if failed:
-            raise self._errors.from_finish(reason)
+            raise self._errors().from_finish(reason)
         if reason:
             self._sink(Finished(reason))
         usage = choice.get("usage")

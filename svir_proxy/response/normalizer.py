@@ -1,4 +1,4 @@
-"""An upstream's 200, whatever is in it, as canonical events: the whole way down behind two methods.
+"""An upstream's 200, whatever is in it, as canonical events: the whole way down behind a few methods.
 
 Bytes are told apart by how they begin, not by their content type: a stream under ``application/json`` is read as a
 stream, JSON under ``text/event-stream`` as JSON, and HTML is a page somebody put in front of the server.
@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from functools import partial
 from typing import Any, Final
 
 import orjson
@@ -59,7 +60,8 @@ class StreamNormalizer:
 
     Never raises for anything an upstream sends, never looks at a clock. The events do not depend on how the bytes were
     cut; time is linear in the bytes and memory bounded by *limits*. After `State.COMPLETE` or `State.FAILED` nothing
-    comes out. With *extras* what is outside of the protocol comes as `ExtrasReported`.
+    comes out. *errors* makes what reads the server's errors, as soon as there is one; without it the profile's rules
+    do. With *extras* what is outside of the protocol comes as `ExtrasReported`.
     """
 
     __slots__ = (
@@ -72,12 +74,12 @@ class StreamNormalizer:
         request: ClientRequest,
         profile: Profile,
         limits: Limits = Limits(),
-        errors: ErrorReader | None = None,
+        errors: Callable[[], ErrorReader] | None = None,
         *,
         extras: bool = False,
     ) -> None:
         self._limits = limits
-        self._errors = errors or ErrorReader(request, profile.errors)
+        self._errors = errors or partial(ErrorReader, request, profile.errors)
         self._extras = extras
         self._request = request
         self._profile = profile
@@ -131,6 +133,18 @@ class StreamNormalizer:
             except ProxyError as error:
                 self._fail(error)
         return self.lifecycle.take()
+
+    def receive_whole(self, body: bytes) -> list[Event]:
+        """All the events of an answer whose *body* is at hand and ended properly; in place of the two above."""
+        if body[:1] != b"{" or len(body) > self._limits.answer_bytes:
+            return self.receive_data(body) + self.receive_eof(clean=True)
+        lifecycle = self.lifecycle
+        try:
+            self._read_document(body, clean=True)
+        except ProxyError as error:
+            self._fail(error)
+        events, lifecycle.events = lifecycle.events, None  # `take`, without the call
+        return events or []
 
     def fail(self, error: ProxyError) -> list[Event]:
         """The events of an answer that ends here for a reason outside of it: a time limit, a shutdown."""
@@ -213,7 +227,7 @@ class StreamNormalizer:
         for name, payload in parser.feed(data):
             if frame is None or name or not frame.read(payload):
                 try:
-                    chunk = orjson.loads(payload) if len(payload) < MOST_VALUES else loads(payload)
+                    chunk = orjson.loads(payload) if len(payload) <= MOST_VALUES else loads(payload)
                 except ValueError:
                     self._read_odd(payload, name)
                 else:
@@ -250,7 +264,7 @@ class StreamNormalizer:
     def _salvage(self, data: bytes, name: bytes) -> None:
         """An event that is no JSON: several payloads that a server put into one, or an error in plain words."""
         if name == b"error":
-            raise self._errors.from_text(data)
+            raise self._errors().from_text(data)
         try:
             payloads = read_payloads(data)
         except ValueError:
@@ -281,18 +295,17 @@ class StreamNormalizer:
                 raise self._truncated(clean)
             self._complete()
         elif self._take is StreamNormalizer._grow_document:
-            self._end_document(clean)
+            body, self._body = self._body, []
+            self._read_document(body[0] if len(body) == 1 else b"".join(body), clean)
         elif self._take is StreamNormalizer._grow_page:
-            raise _no_answer(b"".join(self._body), self._errors)
+            raise _no_answer(b"".join(self._body), self._errors())
         else:
             words = self._begun.strip(_BLANKS)
             if clean and words and words not in (_BOM, _BOM[:1], _BOM[:2]):
-                raise _no_answer(words, self._errors)  # broken off, it was the first field of a stream
+                raise _no_answer(words, self._errors())  # broken off, it was the first field of a stream
             raise self._truncated(clean)
 
-    def _end_document(self, clean: bool) -> None:
-        body = self._body[0] if len(self._body) == 1 else b"".join(self._body)
-        self._body = []
+    def _read_document(self, body: bytes, clean: bool) -> None:
         try:
             answer = loads(body)
         except ValueError:
@@ -312,7 +325,7 @@ class StreamNormalizer:
 
     def _excerpt(self, data: bytes) -> str:
         """What an answer that cannot be read begins with; cut last, so that no half of a key is left."""
-        return self._errors.scrub(data[: 4 * _EXCERPT].decode("utf-8", "replace"))[:_EXCERPT]
+        return self._errors().scrub(data[: 4 * _EXCERPT].decode("utf-8", "replace"))[:_EXCERPT]
 
     def _truncated(self, clean: bool) -> ProxyError:
         how = "ended its answer" if clean else "broke the connection"

@@ -144,13 +144,12 @@ class Exchange:
         if self.meter is not None:
             self.meter.asked = True
             answer = Metered(answer, self.meter)
-        errors = self._error_reader()
         try:
             response = await self._respond(body, watch)
             if upstream.passed_names:
                 self.headers = upstream.passed_headers(response)
             if not 200 <= response.status < 300:
-                return await upstream.read_error(response, errors)
+                return await upstream.read_error(response, self._error_reader())
             try:
                 decoder = upstream.decoder(response)
             except ProxyError:
@@ -158,10 +157,10 @@ class Exchange:
                 raise
         except ProxyError as error:
             return error
-        normalizer = self._normalizer(errors)
+        normalizer = self._normalizer()
         limit = upstream.limits.max_answer_bytes
         if decoder is None and (whole := response.body.at_hand(limit)) is not None:
-            answer.take(normalizer.receive_data(whole) + normalizer.receive_eof(clean=True))
+            answer.take(normalizer.receive_whole(whole))
             failed = normalizer.error
         else:
             failed = await Reception(normalizer, answer, watch, decoder, limit).receive(response.body)
@@ -172,10 +171,10 @@ class Exchange:
     def _error_reader(self, make: type[ErrorReader] = ErrorReader) -> ErrorReader:
         return self._upstream.error_reader(self.request, make)
 
-    def _normalizer(self, errors: ErrorReader, make: type[StreamNormalizer] = StreamNormalizer) -> StreamNormalizer:
+    def _normalizer(self, make: type[StreamNormalizer] = StreamNormalizer) -> StreamNormalizer:
         upstream = self._upstream
         extras = upstream.backend.expose_extras
-        return make(self.request, self._profile, upstream.normalizer_limits, errors, extras=extras)
+        return make(self.request, self._profile, upstream.normalizer_limits, self._error_reader, extras=extras)
 
     async def _respond(self, body: Body, watch: Watch) -> UpstreamResponse:
         """Send *body* and await the head of the response, for as long as *watch* says; raises ProxyError."""

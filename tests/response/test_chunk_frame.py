@@ -30,7 +30,7 @@ EXAMPLES = settings().max_examples
 def read(chunks: list[bytes], *, framed: bool = True) -> tuple[list[StageEvent], int, list[bool]]:
     """The events of *chunks* without the identity, the pieces they were, and which were read by their frame."""
     events: list[StageEvent] = []
-    reader = ChunkReader(REQUEST, ErrorReader(REQUEST, []), events.append)
+    reader = ChunkReader(REQUEST, lambda: ErrorReader(REQUEST, []), events.append)
     frame = ChunkFrame(reader)
     by_frame = []
     for chunk in chunks:

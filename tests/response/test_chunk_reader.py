@@ -34,7 +34,7 @@ def read(*chunks, name=b"", request=None):
     """The events of *chunks* without the identity."""
     request = request or a_request()
     events = []
-    reader = ChunkReader(request, ErrorReader(request, []), events.append)
+    reader = ChunkReader(request, lambda: ErrorReader(request, []), events.append)
     for chunk in chunks:
         reader.read(chunk, name)
     reader.finish()
@@ -261,7 +261,7 @@ def test_chunks(chunk, expected):
 @pytest.mark.parametrize(("chunk", "expected"), IDENTITIES.values(), ids=IDENTITIES)
 def test_the_identity_is_that_of_the_first_chunk_with_a_choice(chunk, expected):
     events, request = [], a_request()
-    reader = ChunkReader(request, ErrorReader(request, []), events.append)
+    reader = ChunkReader(request, lambda: ErrorReader(request, []), events.append)
     reader.read({"choices": [], "id": "the prompt's verdict", "model": "x"})
     assert not reader.answered
     reader.read(choice({}) | chunk)
@@ -272,7 +272,7 @@ def test_the_identity_is_that_of_the_first_chunk_with_a_choice(chunk, expected):
 
 def test_a_model_nobody_named():
     events, request = [], a_request(model=None)
-    ChunkReader(request, ErrorReader(request, []), events.append).read(choice({}))
+    ChunkReader(request, lambda: ErrorReader(request, []), events.append).read(choice({}))
     assert events == [Identified("chatcmpl-req-1", 7, "unknown")]
 
 

@@ -284,6 +284,6 @@ def test_stages_are_chosen_by_profile_and_request(facts, fields, texts, expected
 def test_a_key_in_what_cannot_be_read_stays_here(body, before):
     key = "local-secret-1"
     errors = ErrorReader(a_request(), (), (key,))
-    events = feed(StreamNormalizer(a_request(), GENERIC, errors=errors), [body % f"{before}{key}".encode()])
+    events = feed(StreamNormalizer(a_request(), GENERIC, errors=lambda: errors), [body % f"{before}{key}".encode()])
     assert isinstance(events[-1], Failed)
     assert "local-s" not in events[-1].error.message

@@ -12,13 +12,14 @@ from svir_proxy.client_request import ClientRequest
 from svir_proxy.conform import dialect
 from svir_proxy.conform.cases import load_cases
 from svir_proxy.profiles.loader import load_profile
+from svir_proxy.response.normalizer import Limits, StreamNormalizer
 from svir_proxy.response.upstream_error import ErrorReader
 from tests.support.core import answered_cases, normalize, profile_of, request_of, violations
 from tests.support.mutations import cuts, mutated
 
 if TYPE_CHECKING:
     from svir_proxy.conform.cases import Case
-    from svir_proxy.profiles.schema import ErrorRule
+    from svir_proxy.profiles.schema import ErrorRule, Profile
 
 CASES = answered_cases()
 BY_KEY = {case.key: case for case in CASES if len(case.body) < 40_000}
@@ -90,6 +91,24 @@ def test_any_bytes_make_a_canonical_answer(pieces: list[bytes], request_: Client
     events = normalize(request_, GENERIC, pieces, clean=clean)
     assert violations(request_, events) == []
     assert normalize(request_, GENERIC, [b"".join(pieces)], clean=clean) == events
+
+
+@settings(max_examples=2 * EXAMPLES)
+@given(
+    mutated(SMALL) | st.binary(max_size=60) | st.binary(max_size=60).map(b"{".__add__),
+    requests() | keys().map(lambda key: request_of(BY_KEY[key])),
+    keys().map(lambda key: profile_of(BY_KEY[key])),
+    st.sampled_from([Limits(), Limits(answer_bytes=20)]),
+    st.booleans(),
+)
+def test_a_body_at_hand_is_read_as_one_that_comes(
+    body: bytes, request_: ClientRequest, profile: Profile, limits: Limits, extras: bool
+) -> None:
+    at_hand, coming = (StreamNormalizer(request_, profile, limits, extras=extras) for _ in range(2))
+    assert at_hand.receive_whole(body) == coming.receive_data(body) + coming.receive_eof(clean=True)
+    for told in ("state", "error", "call_extras", "pieces"):
+        assert getattr(at_hand, told) == getattr(coming, told)
+    assert at_hand.receive_data(body) == []
 
 
 ERROR_BODIES = sorted({case.body for case in load_cases() if (case.response["status"] or 0) >= 300})

@@ -51,6 +51,7 @@ class ObservedExchange(Exchange):
         if self.seen.was_asked:
             self.seen = self.exhibit.attempt(self._upstream.name, self._route.model)
         attempt = self.seen
+        attempt.scrub = self._error_reader().scrub
         attempt.asked(self.exhibit.body, body, self.notes, self._profile)
         error = None
         try:
@@ -70,12 +71,11 @@ class ObservedExchange(Exchange):
         errors = super()._error_reader(_ObservedErrors)
         assert isinstance(errors, _ObservedErrors)
         errors.attempt = self.seen
-        self.seen.scrub = errors.scrub
         return errors
 
-    def _normalizer(self, errors: ErrorReader, make: type[StreamNormalizer] = StreamNormalizer) -> StreamNormalizer:
+    def _normalizer(self, make: type[StreamNormalizer] = StreamNormalizer) -> StreamNormalizer:
         del make
-        normalizer = super()._normalizer(errors, _ObservedNormalizer)
+        normalizer = super()._normalizer(_ObservedNormalizer)
         assert isinstance(normalizer, _ObservedNormalizer)
         normalizer.attempt = self.seen
         return normalizer
@@ -103,6 +103,9 @@ class _ObservedNormalizer(StreamNormalizer):
         events = super().receive_eof(clean)
         self.attempt.read(b"", events, end=True)
         return events
+
+    def receive_whole(self, body: bytes) -> list[Event]:
+        return self.receive_data(body) + self.receive_eof(clean=True)
 
     def fail(self, error: ProxyError) -> list[Event]:
         events = super().fail(error)
