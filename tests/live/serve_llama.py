@@ -26,7 +26,7 @@ def main(model: str, api_key: str, template: str = "", purpose: str = "") -> Non
     params.port = 0
     params.n_parallel = SLOTS
     params.n_ctx = SLOTS * CONTEXT_PER_SLOT
-    params.cpuparams.n_threads = params.cpuparams_batch.n_threads = 2
+    params.cpuparams.n_threads = params.cpuparams_batch.n_threads = 1
     params.use_jinja = True
     params.endpoint_slots = True
     params.verbosity = 1  # errors only: log lines would mix with the URL
