@@ -564,13 +564,15 @@ async def test_whatever_the_server_sends_the_client_gets_what_it_asked_for(answe
             assert body["choices"][0]["message"]["content"] == "one two"
 
 
-async def test_an_encoding_nobody_asked_for() -> None:
+async def test_an_encoding_nobody_asked_for(clock: Clock) -> None:
     async with proxied() as proxy, proxy.client() as client:
         for status in (200, 500):
             peer = await asked(proxy, client)
             await peer.send(whole(b"\x0b\x02\x80", status, "content-encoding: br"))
             assert await client.status() == 502
             assert envelope(await client.body())[0] == ("upstream_bad_response" if status == 200 else "upstream_failed")
+            await turns()
+            clock.advance(3.5)  # idle for longer than a connection is kept
             await peer.gone()
 
 
