@@ -209,14 +209,24 @@ class Cycle:
         channel.answered(self, b"%b\r\n\r\n%b" % (head, body), is_whole=True)
         return True
 
+    def write_start(self, status: int, headers: Iterable[tuple[bytes, bytes]]) -> bool:
+        """Begin an answer, without the message and the coroutine that `send` takes; False where that must."""
+        if self._gone or self._channel.is_congested:
+            return False
+        self._begin(status, headers)
+        return True
+
     def write_piece(self, body: bytes) -> bool:
         """Write a piece of a stream, without the message and the coroutine that `send` takes.
 
-        False where there is more to it - nothing was sent yet, the client is behind or gone, ... - and `send` must.
+        False where there is more to it - nothing has begun yet, the client is behind or gone, ... - and `send` must.
         """
-        if not body or not self._chunked or self._head or self.complete or self._gone or self._channel.is_congested:
+        if not body or not self._chunked or self.complete or self._gone or self._channel.is_congested:
             return False
-        self._channel.write(b"%x\r\n%b\r\n" % (len(body), body))
+        piece = b"%x\r\n%b\r\n" % (len(body), body)
+        if self._head:
+            piece, self._head = self._head + piece, b""
+        self._channel.write(piece)
         return True
 
     # within

@@ -139,13 +139,12 @@ class StreamedAnswer:
         asked: str = "",
     ) -> None:
         self._writer = SSEWriter(request)
-        self._sender = Sender(send, self)
+        self._sender = Sender(send)
         self._head = head
         self._keepalive = settings.keepalive
         self._loop = asyncio.get_running_loop()
         self._wrote_at = self._loop.time()
         self._commit_at = self._wrote_at + settings.commit_after
-        self._source: Source | None = None
         self._asked = asked
         self.pieces = 0
         """Events that came; see `Progress`, which this is too."""
@@ -173,13 +172,13 @@ class StreamedAnswer:
 
     def begin_source(self, source: Source) -> None:
         """The events come from *source* from now on."""
-        self._source = source
+        self._sender.source = source
         if self._sender.is_blocked:
             source.pause()
 
     def end_source(self, silence: float | None = None) -> None:
         """No more events come from there."""
-        self._source = None
+        self._sender.source = None
         if silence is not None:
             self.last_output = time.perf_counter() - silence
 
@@ -246,23 +245,12 @@ class StreamedAnswer:
 
     def _begin(self) -> bytes:
         self.committed = True
-        headers = _STREAM_HEADERS + self._head(self.notes)
-        self._sender.send({"type": "http.response.start", "status": 200, "headers": headers})
+        self._sender.begin(200, _STREAM_HEADERS + self._head(self.notes))
         return self._writer.open()
 
     def _write(self, data: bytes) -> None:
         self._wrote_at = self._loop.time()
         self._sender.write(data)
-
-    def hold(self) -> None:
-        """The client is behind."""
-        if self._source is not None:
-            self._source.pause()
-
-    def let_go(self) -> None:
-        """It has caught up."""
-        if self._source is not None:
-            self._source.resume()
 
 
 class WholeAnswer:

@@ -70,8 +70,10 @@ class ClientWatch:
 
     def _listen(self) -> None:
         receiving = self._receive()
-        self._receiving = receiving if type(receiving) is types.CoroutineType else _awaited(receiving)
-        self._step(self._receiving)
+        if type(receiving) is not types.CoroutineType and not isinstance(receiving, Coroutine):
+            receiving = _awaited(receiving)
+        self._receiving = receiving
+        self._step(receiving)
 
     def _go_on(self, _: object) -> None:
         self._waiting = None

@@ -39,7 +39,7 @@ class Relay:
         room: int = 0,
         meter: PassedMeter | None = None,
     ) -> None:
-        self._sender = Sender(send, self)
+        self._sender = Sender(send)
         self._start = start
         self._timeouts = timeouts
         self._decoder = decoder
@@ -65,12 +65,14 @@ class Relay:
     async def run(self, body: UpstreamBody) -> ProxyError | None:
         """Pass *body* on to its end, and close it; the error where it is not whole."""
         self._body = body
+        self._sender.source = self
         self._tick()
         try:
             body.attach(self)
             await self._done
         finally:
             self._over = True
+            self._sender.source = None
             if self._timer is not None:
                 self._timer.cancel()
             body.close()
@@ -146,15 +148,15 @@ class Relay:
     def _begin(self) -> None:
         if not self.begun:
             self.begun = True
-            self._sender.send(self._start)
+            self._sender.begin(self._start["status"], self._start["headers"])
 
-    def hold(self) -> None:
+    def pause(self) -> None:
         """The client is behind."""
         if self._body is not None and not self._over:
             self._body.pause()
             self._paused_at = self._loop.time()
 
-    def let_go(self) -> None:
+    def resume(self) -> None:
         """It has caught up."""
         if self._body is not None and not self._over:
             if self._paused_at is not None:

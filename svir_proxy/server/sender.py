@@ -2,10 +2,10 @@
 
 The ``send`` of an ASGI server is a coroutine that usually never waits; driven by hand it costs a function call, where
 a task costs a switch of the loop. When it does wait - the client is slower than the model - a task finishes it, and
-what comes meanwhile is queued; the owner is told to hold the upstream back, so the queue stays as short as one read. A
-server whose ``send`` is no plain coroutine gets such a task for every message.
+what comes meanwhile is queued; the source of it is held back, so the queue stays as short as one read. A server whose
+``send`` is no coroutine gets such a task for every message.
 
-The proxy's own listener takes the pieces of a stream without any of that, as long as the client keeps up.
+The proxy's own listener takes the head and the pieces of a stream without any of that, as long as the client keeps up.
 """
 
 from __future__ import annotations
@@ -15,34 +15,36 @@ import types
 from collections import deque
 from collections.abc import Callable, Coroutine, Generator
 from typing import Any, Protocol
-from weakref import ref
 
 from starlette.types import Message, Send
 
-from svir_proxy.server.http import ClientGone
+from svir_proxy.server.http import ClientGone, Headers
 
 
-class Owner(Protocol):
-    """Whose messages they are."""
+class Source(Protocol):
+    """Where what is sent comes from."""
 
-    def hold(self) -> None:
+    def pause(self) -> None:
         """The client is behind."""
 
-    def let_go(self) -> None:
+    def resume(self) -> None:
         """It has caught up."""
 
 
 class Sender:
-    """Sends the messages of one response, in order, and tells *owner* whether the client takes them."""
+    """Sends the messages of one response, in order, and tells their source whether the client takes them."""
 
-    __slots__ = ("_broken", "_loop", "_owner", "_pump", "_queue", "_send", "_write_piece")
+    __slots__ = ("_broken", "_loop", "_pump", "_queue", "_send", "_write_piece", "_write_start", "source")
 
-    def __init__(self, send: Send, owner: Owner) -> None:
+    def __init__(self, send: Send) -> None:
         self._send = send
         # Found on `send` itself, so that whatever stands between the application and the listener is not passed over.
-        self._write_piece: Callable[[bytes], bool] = getattr(getattr(send, "__self__", None), "write_piece", _never)
+        listener = getattr(send, "__self__", None)
+        self._write_start: Callable[[int, Headers], bool] = getattr(listener, "write_start", _never)
+        self._write_piece: Callable[[bytes], bool] = getattr(listener, "write_piece", _never)
         self._loop = asyncio.get_running_loop()
-        self._owner = ref(owner)  # which has this sender: each request would be left to the collector, body and all
+        self.source: Source | None = None
+        """What is held back while the client is behind; to be None again once nothing more comes from there."""
         self._queue: deque[Message] = deque()
         self._pump: asyncio.Task[None] | None = None
         self._broken: BaseException | None = None
@@ -51,6 +53,17 @@ class Sender:
     def is_blocked(self) -> bool:
         """Whether the client has yet to take what was sent."""
         return self._pump is not None
+
+    def begin(self, status: int, headers: Headers) -> None:
+        """Send the beginning of the response."""
+        if self._pump is None and self._broken is None:
+            try:
+                if self._write_start(status, headers):
+                    return
+            except Exception as exc:  # noqa: BLE001 - see send
+                self._broken = exc
+                return
+        self.send({"type": "http.response.start", "status": status, "headers": headers})
 
     def write(self, body: bytes) -> None:
         """Send a piece of the body, which is not the last."""
@@ -65,7 +78,7 @@ class Sender:
             self._queue.append(message)
             return
         sending = self._send(message)
-        if type(sending) is not types.CoroutineType:
+        if type(sending) is not types.CoroutineType and not isinstance(sending, Coroutine):
             self._block(_awaited(sending))
             return
         try:
@@ -94,8 +107,8 @@ class Sender:
 
     def _block(self, sending: Generator[Any, Any, None] | Coroutine[Any, Any, None]) -> None:
         self._pump = self._loop.create_task(self._finish(sending))
-        if (owner := self._owner()) is not None:
-            owner.hold()
+        if self.source is not None:
+            self.source.pause()
 
     async def _finish(self, sending: Any) -> None:
         try:
@@ -107,11 +120,11 @@ class Sender:
             self._queue.clear()
         finally:
             self._pump = None
-        if (owner := self._owner()) is not None:
-            owner.let_go()
+        if self.source is not None:
+            self.source.resume()
 
 
-def _never(_body: bytes) -> bool:
+def _never(*_: object) -> bool:
     return False
 
 

@@ -115,7 +115,7 @@ async def test_a_client_is_looked_after_though_its_body_filled_the_buffer() -> N
 # What was sent before a piece, and whether the piece can be written without a message.
 PIECES: Final[dict[str, tuple[list[dict[str, Any]], bytes, bool]]] = {
     "nothing": ([], b"x", False),
-    "the head alone": ([{"type": "http.response.start", "status": 200, "headers": []}], b"x", False),
+    "the head alone": ([{"type": "http.response.start", "status": 200, "headers": []}], b"x", True),
     "a piece": (
         [
             {"type": "http.response.start", "status": 200, "headers": []},
@@ -173,7 +173,7 @@ async def test_pieces_can_be_written_without_messages_where_nothing_else_is_to_b
     await client.send(GET)
     await leave_out.wait()
     assert written == [expected and not state]
-    assert client.said.endswith(b"5\r\nfirst\r\n1\r\nx\r\n") is (expected and not state)
+    assert client.said.endswith(b"\r\n1\r\nx\r\n") is (expected and not state)
 
 
 # What comes of a request before it is answered, whole answers to it, and what becomes of the client meanwhile.
@@ -203,6 +203,22 @@ ANSWERS: Final[dict[str, tuple[int, list[tuple[bytes, bytes]], bytes]]] = {
 }
 
 
+def fall_into(state: str, client: Client) -> None:
+    """What may happen to a connection before it is answered."""
+    if state == "behind":
+        client.connection.pause_writing()
+        asyncio.get_running_loop().call_soon(client.connection.resume_writing)
+    elif state == "gone":
+        client.lose()
+    elif state == "draining":
+        client.connection.shutdown()
+
+
+def what_became_of(client: Client) -> list[Any]:
+    wire = client.wire
+    return [client.said, wire.closed, wire.aborted, wire.half_closed, client.state.total_requests]
+
+
 @pytest.mark.parametrize("state", ["", "behind", "gone", "draining"])
 @pytest.mark.parametrize("answer", ANSWERS)
 @pytest.mark.parametrize("request_", REQUESTS)
@@ -216,13 +232,7 @@ async def test_a_whole_answer_is_the_same_in_one_step_and_in_two(
         faults: list[str] = []
 
         async def app(scope: Any, receive: Any, send: Any) -> None:
-            if state == "behind":
-                client.connection.pause_writing()
-                asyncio.get_running_loop().call_soon(client.connection.resume_writing)
-            elif state == "gone":
-                client.lose()
-            elif state == "draining":
-                client.connection.shutdown()
+            fall_into(state, client)
             try:
                 if not at_once or not send.__self__.write_whole(status, headers, body):
                     await send({"type": "http.response.start", "status": status, "headers": headers})
@@ -233,10 +243,43 @@ async def test_a_whole_answer_is_the_same_in_one_step_and_in_two(
 
         client = Client(app)
         await client.send(REQUESTS[request_])
-        wire = client.wire
-        return [client.said, faults, wire.closed, wire.aborted, wire.half_closed, client.state.total_requests]
+        return [faults, *what_became_of(client)]
 
     assert await became(at_once=True) == await became(at_once=False)
+
+
+@pytest.mark.parametrize("state", ["", "behind", "gone", "draining"])
+@pytest.mark.parametrize(
+    "headers", [[], [LENGTH], [(b"x", b"y\n")]], ids=["of no length", "of a length", "a line break"]
+)
+@pytest.mark.parametrize("request_", REQUESTS)
+async def test_a_stream_is_the_same_with_messages_and_without(
+    request_: str, headers: list[tuple[bytes, bytes]], state: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("os.urandom", bytes)
+
+    async def became(*, by_messages: bool) -> list[Any]:
+        faults: list[str] = []
+
+        async def app(scope: Any, receive: Any, send: Any) -> None:
+            fall_into(state, client)
+            cycle = send.__self__
+            try:
+                if by_messages or not cycle.write_start(200, headers):
+                    await send({"type": "http.response.start", "status": 200, "headers": headers})
+                for piece in (b"", b"a", b"b"):
+                    if by_messages or not cycle.write_piece(piece):
+                        await send({"type": "http.response.body", "body": piece, "more_body": True})
+                await send({"type": "http.response.body", "body": b""})
+            except (RuntimeError, ValueError) as exc:
+                faults.append(str(exc))
+                raise
+
+        client = Client(app)
+        await client.send(REQUESTS[request_])
+        return [faults, *what_became_of(client)]
+
+    assert await became(by_messages=True) == await became(by_messages=False)
 
 
 BODIES: Final[dict[str, tuple[list[bytes], bytes | None]]] = {

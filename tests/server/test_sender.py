@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import gc
-import weakref
-from collections.abc import Callable, Generator
+from collections.abc import Callable, Coroutine, Generator
 from typing import Any
 
 import pytest
@@ -32,12 +31,14 @@ class Server:
         return gate
 
     def sender(self, send: Any = None) -> Sender:
-        return Sender(send or self.send, self)
+        sender = Sender(send or self.send)
+        sender.source = self
+        return sender
 
-    def hold(self) -> None:
+    def pause(self) -> None:
         self.calls.append("blocked")
 
-    def let_go(self) -> None:
+    def resume(self) -> None:
         self.calls.append("free")
 
     async def send(self, message: Message) -> None:
@@ -81,9 +82,9 @@ async def test_what_comes_while_the_client_is_behind_waits_in_order() -> None:
     assert server.taken[-1] == 6, "at once again"
 
 
-async def test_the_owner_may_send_when_it_hears_that_the_way_is_free() -> None:
+async def test_the_source_may_send_when_it_hears_that_the_way_is_free() -> None:
     class Eager(Server):
-        def let_go(self) -> None:
+        def resume(self) -> None:
             sender.send(message(9))
 
     server = Eager()
@@ -128,8 +129,37 @@ class Awaitable:
         return self._inner.__await__()  # type: ignore[no-any-return]
 
 
+class Compiled(Coroutine[Any, Any, None]):
+    """A coroutine as the functions of a compiled module return them: of a type of its own."""
+
+    def __init__(self, inner: Any) -> None:
+        self._inner = inner
+
+    def send(self, value: Any) -> Any:
+        return self._inner.send(value)
+
+    def throw(self, *exc: Any) -> Any:
+        return self._inner.throw(*exc)
+
+    def __await__(self) -> Generator[Any, Any, None]:
+        return self._inner.__await__()  # type: ignore[no-any-return]
+
+
+async def test_a_send_of_a_compiled_module_needs_no_task_either() -> None:
+    server = Server()
+    sender = server.sender(lambda message: Compiled(server.send(message)))
+    gate = server.shut(1)
+    sender.send(message(0))
+    assert (server.taken, sender.is_blocked) == ([0], False)
+    sender.send(message(1))
+    assert sender.is_blocked
+    gate.set_result(None)
+    await soon(sender.drained())
+    assert (server.taken, server.calls) == ([0, 1], ["blocked", "free"])
+
+
 @pytest.mark.parametrize("wrap", [Awaitable, asyncio.ensure_future], ids=["awaitable", "future"])
-async def test_a_send_that_is_no_plain_coroutine(wrap: Callable[[Any], Any]) -> None:
+async def test_a_send_that_is_no_coroutine(wrap: Callable[[Any], Any]) -> None:
     server = Server()
     sender = server.sender(lambda message: wrap(server.send(message)))
     for number in range(4):
@@ -182,39 +212,34 @@ async def test_a_client_that_left_gets_nothing_more(started, plain) -> None:
     gc.collect()  # a coroutine that was never awaited would warn, which fails the test
 
 
-async def test_a_sender_is_no_reason_for_its_owner_to_stay() -> None:
-    class Owning(Server):
-        def __init__(self) -> None:
-            super().__init__()
-            self.own = self.sender(send)
-
-    async def send(message: Message) -> None:
-        await gate
-
-    gate = asyncio.get_running_loop().create_future()
-    owner = Owning()
-    sender = owner.own
-    left = weakref.ref(owner)
-    gc.disable()
-    try:
-        del owner
-        assert left() is None
-    finally:
-        gc.enable()
+async def test_without_a_source_nobody_is_told_and_all_is_sent() -> None:
+    server = Server()
+    sender = server.sender()
+    sender.source = None
+    gate = server.shut(0)
     sender.send(message(0))
+    assert sender.is_blocked
     gate.set_result(None)
     await soon(sender.drained())
+    assert (server.taken, server.calls) == ([0], [])
 
 
 class Listener(Server):
-    """A server that also takes pieces without a message, while it likes."""
+    """A server that also takes the head and pieces without a message, while it likes."""
 
     def __init__(self, likes: bool) -> None:
         super().__init__()
         self.likes = likes
 
     async def send(self, message: Message) -> None:
-        await super().send({"number": message["body"]} if "body" in message else message)
+        known = message.get("number", message.get("status", message.get("body")))
+        await super().send({"number": known})
+
+    def write_start(self, status: int, headers: list[tuple[bytes, bytes]]) -> bool:
+        assert not headers
+        if self.likes:
+            self.taken.append((status,))
+        return self.likes
 
     def write_piece(self, body: bytes) -> bool:
         if self.likes:
@@ -226,15 +251,46 @@ class Listener(Server):
 async def test_pieces_take_the_short_way_where_there_is_one_and_keep_their_order(likes: bool) -> None:
     server = Listener(likes)
     sender = server.sender()
+    sender.begin(200, [])
     sender.write(b"a")
     gate = server.shut(1)
     sender.send(message(1))
     sender.write(b"b")  # the message before it is on its way
-    assert server.taken == [(b"a",) if likes else b"a"]
+    begun: list[Any] = [(200,), (b"a",)] if likes else [200, b"a"]
+    assert server.taken == begun
     gate.set_result(None)
     await soon(sender.drained())
     sender.write(b"c")
-    assert server.taken == [(b"a",) if likes else b"a", 1, b"b", (b"c",) if likes else b"c"]
+    assert server.taken == [*begun, 1, b"b", (b"c",) if likes else b"c"]
+
+
+async def test_a_head_waits_for_what_is_on_its_way() -> None:
+    server = Listener(likes=True)
+    sender = server.sender()
+    gate = server.shut(1)
+    sender.send(message(1))
+    sender.begin(200, [])
+    gate.set_result(None)
+    await soon(sender.drained())
+    assert server.taken == [1, 200]
+
+
+@pytest.mark.parametrize("likes", [True, False])
+async def test_a_head_that_the_server_refuses(likes: bool) -> None:
+    class Strict(Listener):
+        def write_start(self, status: int, headers: list[tuple[bytes, bytes]]) -> bool:
+            if self.likes:
+                raise ValueError
+            return False
+
+        async def send(self, message: Message) -> None:
+            raise ValueError
+
+    sender = Strict(likes).sender()
+    sender.begin(200, [])
+    sender.write(b"a")
+    with pytest.raises(ClientGone):
+        await soon(sender.drained())
 
 
 async def test_whatever_stands_in_front_of_the_listener_gets_every_piece() -> None:
@@ -243,8 +299,10 @@ async def test_whatever_stands_in_front_of_the_listener_gets_every_piece() -> No
     async def between(message: Message) -> None:
         await server.send(message)
 
-    server.sender(between).write(b"a")
-    assert server.taken == [b"a"]
+    sender = server.sender(between)
+    sender.begin(200, [])
+    sender.write(b"a")
+    assert server.taken == [200, b"a"]
 
 
 async def test_nothing_is_written_after_a_fault_of_the_server() -> None:
@@ -255,6 +313,7 @@ async def test_nothing_is_written_after_a_fault_of_the_server() -> None:
 
     sender = server.sender(fail)
     sender.send(message(0))
-    sender._write_piece = server.write_piece
+    sender._write_start, sender._write_piece = server.write_start, server.write_piece
+    sender.begin(200, [])
     sender.write(b"a")
     assert server.taken == []
