@@ -160,9 +160,8 @@ class ClientConnection(asyncio.Protocol):
         if self._cycle is not None and not self._cycle.complete:
             self.abort()
 
-    def connection_lost(self, exc: Exception | None) -> None:
+    def connection_lost(self, _exc: Exception | None) -> None:
         """Closed by either side, or lost."""
-        del exc
         self._connections.discard(self)
         if self._timer is not None:
             self._timer.cancel()

@@ -39,6 +39,8 @@ _REASONING_KEYS: Final = frozenset(_REASONING_ORDER)
 _REASONING_PARTS: Final = frozenset({"thinking", "reasoning", "reasoning.text", "reasoning.summary"})
 _TEXT_KEYS: Final = ("text", "thinking", "summary", "reasoning", "content", "output_text")
 _SERVICE_TIERS: Final = frozenset({"auto", "default", "flex", "scale", "priority", "fast"})
+_FIRST_HALVES: Final = range(0xD800, 0xDC00)
+"""Code points that are the first half of a surrogate pair."""
 _LONGEST_NAME: Final = 512
 """Characters of an answer's id and of a model's name, which every chunk repeats."""
 _FAILURES: Final = frozenset({"error", "network_error", "abort", "aborted", "malformed_function_call"})
@@ -221,7 +223,7 @@ class ChunkReader:
             halves = {}
         text = halves.pop(kind, "") + text
         half = text[-1:]
-        if "\ud800" <= half <= "\udbff":
+        if half and ord(half) in _FIRST_HALVES:
             halves[kind] = half
             text = text[:-1]
         self._halves = halves or None

@@ -309,13 +309,11 @@ class Proxy:
             self.access.check(record, model)
         return 200, await self.catalog.entry(model, record.may)
 
-    async def _health(self, scope: Scope) -> _Json:
-        del scope
+    async def _health(self, _scope: Scope) -> _Json:
         return 200, {"status": "ok", "version": __version__}
 
-    async def _ready(self, scope: Scope) -> _Json:
+    async def _ready(self, _scope: Scope) -> _Json:
         """No addresses and no words of a server: nobody has to show a key for this."""
-        del scope
         states = await self.catalog.states()
         ready = "ok" in states.values()
         return 200 if ready else 503, {"status": "ready" if ready else "unready", "backends": states}
@@ -327,8 +325,7 @@ class _Endpoint:
     def __init__(self, function: Callable[[Scope], Awaitable[_Json]]) -> None:
         self._function = function
 
-    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        del receive
+    async def __call__(self, scope: Scope, _receive: Receive, send: Send) -> None:
         status, value = await self._function(scope)
         scope["svir.record"].status = status
         await send_json(send, status, value, scope["svir.headers"])
@@ -341,8 +338,7 @@ class _Scrape:
         self._endpoint = endpoint
         self._access = access
 
-    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        del receive
+    async def __call__(self, scope: Scope, _receive: Receive, send: Send) -> None:
         record = scope["svir.record"]
         if self._access is not None and self._access.is_bound(record.key):
             raise ProxyError(
@@ -369,8 +365,7 @@ def _inspector(proxy: Proxy, before: Proxy | None) -> Inspector | None:
     return Inspector(proxy.settings, proxy.gate, recorder)
 
 
-async def _not_found(scope: Scope, receive: Receive, send: Send) -> None:
-    del receive, send
+async def _not_found(scope: Scope, _receive: Receive, _send: Send) -> None:
     path = scope["svir.path"]
     if _without_prefix(scope["path"]) != scope["path"]:
         raise ProxyError("unknown_url", f"There is no {path!r} here: the base URL has /v1 twice. Write it once.")
