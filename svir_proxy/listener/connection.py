@@ -23,7 +23,6 @@ from svir_proxy.outbox import Outbox
 
 if TYPE_CHECKING:
     import uvicorn
-    from starlette.types import Scope
     from uvicorn.server import ServerState
 
 _ASGI: Final = {"version": "3.0", "spec_version": "2.3"}
@@ -39,8 +38,8 @@ class _Refused(Exception):  # noqa: N818 - it stops llhttp from within a callbac
         self.error = why if isinstance(why, ProxyError) else _no_http(why)
 
 
-class ClientConnection(asyncio.Protocol):
-    """A connection, as uvicorn's server makes it.
+class ClientConnection:
+    """A connection, as uvicorn's server makes it: an `asyncio.Protocol`, if not by name.
 
     The ``on_*`` methods are httptools' interface and nobody else's.
     """
@@ -125,23 +124,27 @@ class ClientConnection(asyncio.Protocol):
         """One read."""
         if self._refusal is not None or self._lingers:
             return
+        assert self._parser is not None
+        now = self._loop.time()
         if not (self._in_head or self._counted or self._in_message or self.is_congested):
-            self._since = self._loop.time()
+            self._since = now
         self._progress = False
         self._arriving = self._counted + len(data)
+        behind_offer: bytes | None = None
         try:
-            self._parse(data)
+            self._parser.feed_data(data)
+        except httptools.HttpParserUpgrade as exc:
+            behind_offer = data[exc.args[0] :]
         except httptools.HttpParserError as exc:
-            if self.is_last and not self._in_message:
-                return  # bytes after a request that said it is the last
-            why = exc.__context__
-            self._refuse(why.error if isinstance(why, _Refused) else _no_http(str(exc)))
+            self._stop(exc)
+            return
+        if behind_offer is not None and not self._ignore_offer(behind_offer):
             return
         if self._progress:
             self._counted = 0
             self._uncounted = self._in_head
             if self._cycle is not None and not self._cycle.complete:
-                self._since = self._loop.time()
+                self._since = now
         else:
             self._counted = self._arriving
             if self._counted > self._limits.head_bytes:
@@ -250,14 +253,20 @@ class ClientConnection(asyncio.Protocol):
         if self._transport is None:
             return
         self._since = self._loop.time()
-        self.is_last = self.is_last or cycle.closes
-        if cycle.closes and (cycle.more_body or self._queue):
-            # The client was told that nothing follows, and may take whatever does for more of this answer.
-            self._queue = None
-            self._linger()
-        elif not cycle.more_body:
-            self._go_on()
-        elif self.is_resting:
+        if cycle.closes:
+            self.is_last = True
+            if cycle.more_body or self._queue:
+                # The client was told that nothing follows, and may take whatever does for more of this answer.
+                self._queue = None
+                self._linger()
+                return
+        if not cycle.more_body:
+            if self._queue or self.is_last or self._refusal is not None:
+                self._go_on()
+                return
+            self._cycle = None
+            self._behind = 0
+        if self.is_resting:
             self.rest(rest=False)  # most clients send all of a body before they read; see `Cycle.take`
 
     def abort(self) -> None:
@@ -291,8 +300,17 @@ class ClientConnection(asyncio.Protocol):
         name = name.lower()
         if value[-1:] <= b" ":
             value = value.rstrip(b" \t")
-        if name in _TELLING:
-            self._heed(name, value)
+        if name in _TELLING:  # and what others could read otherwise is refused
+            if name == b"host":
+                if self._host:
+                    raise _Refused("it has more than one Host")
+                self._host = True
+            elif name == b"expect":
+                self._expects = value.lower() == b"100-continue"
+            else:
+                if self._framed or value.lower() != b"chunked":
+                    raise _Refused("only the Transfer-Encoding 'chunked' is read")
+                self._framed = True
         self._headers.append((name, value))
 
     def on_headers_complete(self) -> None:
@@ -317,13 +335,35 @@ class ClientConnection(asyncio.Protocol):
                 raise _Refused(ProxyError("invalid_request", "The head of the request is too long."))
         if self._excess:
             self._admit()
-        scope = self._scope(parser.get_method().decode("ascii"), version)
+        if self._url[:1] == b"/" and b"?" not in self._url and b"#" not in self._url:
+            path, query = self._url, b""
+        else:
+            path, query = self._split_target()
+        if not path.isascii():
+            raise _Refused("the request target holds bytes that are no ASCII")
+        scope = {
+            "type": "http",
+            "asgi": _ASGI,
+            "http_version": version,
+            "server": self._server,
+            "client": self._client,
+            "scheme": self._scheme,
+            "method": parser.get_method().decode("ascii"),
+            "root_path": "",
+            "path": (unquote_to_bytes(path) if b"%" in path else path).decode("utf-8", "replace"),
+            "raw_path": path,
+            "query_string": query,
+            "headers": self._headers,
+            "state": self._app_state.copy(),
+        }
         self._in_head = False
         self._progress = self._in_message = True
         self.is_last = self.is_last or version == "1.0" or not parser.should_keep_alive()
         cycle = Cycle(scope, self, self._limits.body_buffer, expects=self._expects and version == "1.1")
         if self._cycle is None:
-            self._start(cycle)
+            self._cycle = cycle  # `_start`, without the call
+            cycle.task = self._loop.create_task(cycle.run(self._app, self._tasks))
+            self._tasks.add(cycle.task)
         else:
             if self._queue is None:
                 self._queue = deque()
@@ -344,40 +384,42 @@ class ClientConnection(asyncio.Protocol):
         self._url = b""
         cycle = self._newest() if self._queue else self._cycle
         assert cycle is not None
-        cycle.end()
+        cycle.more_body = cycle.expects = False
+        if cycle.waiter is not None:
+            cycle.wake()
         if cycle.complete and cycle is self._cycle:
+            self._since = self._loop.time()
             self._go_on()
 
     # within
 
-    def _parse(self, data: bytes) -> None:
-        """Raises HttpParserError."""
+    def _ignore_offer(self, rest: bytes) -> bool:
+        """Take a request that offered to go on in another protocol without that; whether it and *rest* can be read.
+
+        So HTTP has it, and Java's own client offers h2c with every request. llhttp takes an offer for accepted, and
+        would not read the body; so it is told the request once more.
+        """
         while True:
             assert self._parser is not None
+            head = request_head(self._parser.get_method(), self._url, self._parser.get_http_version(), self._headers)
+            self._parser = httptools.HttpRequestParser(self)
+            data = head + rest
             try:
                 self._parser.feed_data(data)
             except httptools.HttpParserUpgrade as exc:
                 rest = data[exc.args[0] :]
+            except httptools.HttpParserError as exc:
+                self._stop(exc)
+                return False
             else:
-                return
-            # An offer to go on in another protocol is ignored, as HTTP has it: Java's own client offers h2c with every
-            # request. llhttp takes it for accepted, and would not read the body; so the request is told without it.
-            head = request_head(self._parser.get_method(), self._url, self._parser.get_http_version(), self._headers)
-            self._parser = httptools.HttpRequestParser(self)
-            data = head + rest
+                return True
 
-    def _heed(self, name: bytes, value: bytes) -> None:
-        """A field that is for the connection, too. What others could read otherwise is refused."""
-        if name == b"host":
-            if self._host:
-                raise _Refused("it has more than one Host")
-            self._host = True
-        elif name == b"expect":
-            self._expects = value.lower() == b"100-continue"
-        else:
-            if self._framed or value.lower() != b"chunked":
-                raise _Refused("only the Transfer-Encoding 'chunked' is read")
-            self._framed = True
+    def _stop(self, fault: httptools.HttpParserError) -> None:
+        """Take no more of what cannot be read, or is not served."""
+        if self.is_last and not self._in_message:
+            return  # bytes after a request that said it is the last
+        why = fault.__context__
+        self._refuse(why.error if isinstance(why, _Refused) else _no_http(str(fault)))
 
     def _admit(self) -> None:
         """The first request of a connection that came when there were too many."""
@@ -392,38 +434,17 @@ class ClientConnection(asyncio.Protocol):
         assert cycle is not None
         return cycle
 
-    def _scope(self, method: str, version: str) -> Scope:
-        target = self._url
-        if target[:1] == b"/" and b"?" not in target and b"#" not in target:
-            raw_path, query = target, b""
-        else:
-            try:
-                url = httptools.parse_url(target)
-            except httptools.HttpParserInvalidURLError:
-                raise _Refused("the request target is neither a path nor a URL") from None
-            raw_path, query = url.path or b"/", url.query or b""
-            if url.host is not None:
-                # It counts, and the Host does not: the name that is checked is the one that was asked for.
-                self._headers = [field for field in self._headers if field[0] != b"host"]
-                self._headers.append((b"host", authority(target)))
-        if not raw_path.isascii():
-            raise _Refused("the request target holds bytes that are no ASCII")
-        path = unquote_to_bytes(raw_path) if b"%" in raw_path else raw_path
-        return {
-            "type": "http",
-            "asgi": _ASGI,
-            "http_version": version,
-            "server": self._server,
-            "client": self._client,
-            "scheme": self._scheme,
-            "method": method,
-            "root_path": "",
-            "path": path.decode("utf-8", "replace"),
-            "raw_path": raw_path,
-            "query_string": query,
-            "headers": self._headers,
-            "state": self._app_state.copy(),
-        }
+    def _split_target(self) -> tuple[bytes, bytes]:
+        """Path and query of a request target that is more than a path."""
+        try:
+            url = httptools.parse_url(self._url)
+        except httptools.HttpParserInvalidURLError:
+            raise _Refused("the request target is neither a path nor a URL") from None
+        if url.host is not None:
+            # It counts, and the Host does not: the name that is checked is the one that was asked for.
+            self._headers = [field for field in self._headers if field[0] != b"host"]
+            self._headers.append((b"host", authority(self._url)))
+        return url.path or b"/", url.query or b""
 
     def _start(self, cycle: Cycle) -> None:
         """Have the application answer *cycle*."""
@@ -438,7 +459,6 @@ class ClientConnection(asyncio.Protocol):
             return
         self._cycle = None
         self._behind = 0
-        self._since = self._loop.time()
         if self._refusal is not None:
             self._tell(self._refusal)
         elif self.is_last:

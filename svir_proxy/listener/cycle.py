@@ -55,8 +55,8 @@ class Cycle:
 
     __slots__ = (
         *("_all_told", "_body", "_buffer", "_channel", "_chunked", "_gone", "_head", "_knows_chunks", "_left"),
-        *("_on_disconnect", "_scope", "_silent", "_waiter", "closes", "complete", "expects", "more_body", "started"),
-        "task",
+        *("_on_disconnect", "_scope", "_silent", "closes", "complete", "expects", "more_body", "started", "task"),
+        "waiter",
     )
 
     def __init__(self, scope: Scope, channel: Channel, buffer: int, *, expects: bool) -> None:
@@ -65,7 +65,6 @@ class Cycle:
         self._buffer = buffer
         self._body: bytes | bytearray = b""  # what the application has not asked for yet
         self._all_told = False  # the application has the whole request
-        self._waiter: asyncio.Future[None] | None = None
         self._gone = False
         self._on_disconnect: Callable[[], object] | None = None
         self._head = b""  # until it leaves with the first of the body
@@ -74,6 +73,8 @@ class Cycle:
         self._silent = scope["method"] == "HEAD"  # the body counts, but does not leave
         self._left: int | None = None  # bytes of the body that are due
         self.task: asyncio.Task[None] | None = None
+        self.waiter: asyncio.Future[None] | None = None
+        """Where the application waits for more of the request; see `wake`."""
         self.expects = expects
         """Whether the client still waits for 100 before it sends a body."""
         self.more_body = True
@@ -100,20 +101,20 @@ class Cycle:
             self._body += body
         if len(self._body) > self._buffer:
             self._channel.rest(rest=True)
-        if self._waiter is not None:
-            self._wake()
+        if self.waiter is not None:
+            self.wake()
 
-    def end(self) -> None:
-        """The request's body is whole."""
-        self.more_body = self.expects = False
-        if self._waiter is not None:
-            self._wake()
+    def wake(self) -> None:
+        """Have the application look again at what there is."""
+        waiter, self.waiter = self.waiter, None
+        if waiter is not None and not waiter.done():
+            waiter.set_result(None)
 
     def disconnect(self) -> None:
         """Nobody is left to answer."""
         self._gone = True
         self._body = b""
-        self._wake()
+        self.wake()
         if self._on_disconnect is not None:
             self._on_disconnect()
 
@@ -169,8 +170,8 @@ class Cycle:
                 self._all_told = not self.more_body
                 return {"type": "http.request", "body": bytes(body), "more_body": self.more_body}
             self._channel.rest(rest=False)
-            self._waiter = self._channel.future()
-            await self._waiter
+            self.waiter = self._channel.future()
+            await self.waiter
         return _DISCONNECT
 
     async def send(self, message: Message) -> None:
@@ -204,8 +205,8 @@ class Cycle:
             self.closes = True
             head += _CLOSES
         self._body = b""
-        if self._waiter is not None:
-            self._wake()
+        if self.waiter is not None:
+            self.wake()
         channel.answered(self, b"%b\r\n\r\n%b" % (head, body), is_whole=True)
         return True
 
@@ -271,11 +272,6 @@ class Cycle:
             return
         self.complete = True
         self._body = b""
-        if self._waiter is not None:
-            self._wake()
+        if self.waiter is not None:
+            self.wake()
         self._channel.answered(self, body, is_whole=is_whole)
-
-    def _wake(self) -> None:
-        waiter, self._waiter = self._waiter, None
-        if waiter is not None and not waiter.done():
-            waiter.set_result(None)

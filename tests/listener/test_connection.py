@@ -11,7 +11,7 @@ import pytest
 from uvicorn.server import ServerState
 
 from svir_proxy.conform import dialect
-from svir_proxy.listener import ClientLimits
+from svir_proxy.listener import ClientConnection, ClientLimits
 from tests.listener.support import CHUNKED, GET, KIB, LIMITS, POST, Client, leave_out, read_and_answer, refuse, stream
 
 # name: (what it begins with, what comes over and over)
@@ -633,3 +633,8 @@ async def test_an_answer_that_waits_for_the_end_of_the_turn_is_not_lost_when_the
     await clients[0].send(GET)
     assert clients[0].said.endswith(b"\r\n\r\n0")
     assert clients[0].wire.closed
+
+
+def test_a_connection_has_all_that_a_loop_calls() -> None:
+    called = {name for name in dir(asyncio.Protocol) if not name.startswith("_")}
+    assert called <= set(dir(ClientConnection))
