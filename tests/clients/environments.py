@@ -29,6 +29,8 @@ PATIENCE: Final = 300.0
 VARIABLES: Final = {
     "NO_PROXY": "127.0.0.1",
     "no_proxy": "127.0.0.1",
+    # A folder without certificates: nothing here speaks TLS, and a client for each job would read all authorities each time.
+    "SSL_CERT_DIR": str(HERE),
     "LITELLM_LOCAL_MODEL_COST_MAP": "True",  # else importing it asks the network for prices
     "LANGSMITH_TRACING": "false",
     "PYTHONWARNINGS": "ignore",
@@ -41,7 +43,17 @@ class Unavailable(Exception):  # noqa: N818 -- a reason to skip, no error
 
 def environment() -> dict[str, str]:
     """The environment of a client: nothing that turns it to another server, or has it tell others what it does."""
-    foreign = ("OPENAI_", "LANGCHAIN_", "LANGSMITH_", "LITELLM_", "HOSTED_VLLM_", "LOGFIRE_", "PYTEST_", "COV_")
+    foreign = (
+        "OPENAI_",
+        "LANGCHAIN_",
+        "LANGSMITH_",
+        "LITELLM_",
+        "HOSTED_VLLM_",
+        "LOGFIRE_",
+        "PYTEST_",
+        "COV_",
+        "SSL_CERT_",
+    )
     return {name: value for name, value in os.environ.items() if not name.startswith(foreign)} | VARIABLES
 
 
@@ -64,8 +76,9 @@ def _python_before(client: Client, cache: Path) -> str:
     if not folder.exists():
         with tempfile.TemporaryDirectory(dir=cache) as made:
             wanted = f"{client.needs}=={before}.*"
-            _run([sys.executable, "-m", "venv", made], "making an environment")
-            _run([f"{made}/bin/python", "-m", "pip", "install", "--quiet", wanted], f"pip install {wanted}")
+            _run([sys.executable, "-m", "venv", "--without-pip", made], "making an environment")
+            pip = [sys.executable, "-m", "pip", "--python", f"{made}/bin/python"]
+            _run([*pip, "install", "--quiet", wanted], f"pip install {wanted}")
             _keep(Path(made), folder)
     return str(folder / "bin" / "python")
 
