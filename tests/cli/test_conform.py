@@ -62,7 +62,7 @@ class _Server(ThreadingHTTPServer):
 def server(monkeypatch: pytest.MonkeyPatch):
     monkeypatch.setenv("THE_KEY", KEY)
     with _Server(("127.0.0.1", 0), _Handler) as made:
-        thread = Thread(target=made.serve_forever)
+        thread = Thread(target=made.serve_forever, args=(0.01,))
         thread.start()
         yield made
         made.shutdown()
