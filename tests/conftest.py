@@ -4,8 +4,12 @@ from __future__ import annotations
 
 import logging
 import os
+import pickle
+from functools import cache
+from typing import Any
 
 import pytest
+import yaml
 from hypothesis import HealthCheck, settings
 
 # No deadline: a shared machine stalls, and a stall is no failure. In CI the examples are the same in every run.
@@ -14,6 +18,24 @@ settings.register_profile("default", _COMMON)
 settings.register_profile("ci", _COMMON, max_examples=60, derandomize=True, print_blob=True)
 settings.register_profile("thorough", _COMMON, max_examples=5000)
 settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "ci" if os.environ.get("CI") else "default"))
+
+_PARSE = yaml.safe_load
+
+
+@cache
+def _parsed(text: str) -> bytes:
+    return pickle.dumps(_PARSE(text))
+
+
+def _parse_once(stream: Any) -> Any:
+    """What `yaml.safe_load` gives, each time anew; a text that was parsed before is not parsed again.
+
+    The settings of a proxy read each profile twice, which took 10 to 35 ms, and longer than most tests of a proxy do.
+    """
+    return pickle.loads(_parsed(stream)) if isinstance(stream, str) else _PARSE(stream)
+
+
+yaml.safe_load = _parse_once
 
 _LOGGERS = ("svir_proxy", "svir_proxy.requests", "svir_proxy.prompts", "uvicorn", "uvicorn.error", "uvicorn.access")
 
