@@ -6,7 +6,8 @@ from __future__ import annotations
 import gzip
 import tracemalloc
 import zlib
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from functools import cache
 from random import Random
 from typing import Any, Final, NamedTuple
 
@@ -67,41 +68,59 @@ def within_measure(start: bytes, end: bytes, size: int) -> list[bytes]:
     return [start + random.randbytes(220).hex().encode() + b"x" * (READ - 440) + end for _ in range(size // READ)]
 
 
-HOSTILE: Final[dict[str, Hostile]] = {
+HOSTILE: Final[dict[str, Callable[[], Hostile]]] = {
     # lines and events
-    "a line without end": Hostile(STREAM, [OPENING, *many(b"x", 8 << 20)], BAD),
-    "an event of many lines": Hostile(STREAM, many(b"data: " + b"x" * 57 + b"\n", 8 << 20), BAD),
-    "a comment without end": Hostile(STREAM, [b":", *many(b"x", 8 << 20)], BAD),
-    "an event's name without end": Hostile(STREAM, [b"event:", *many(b"x", 8 << 20)], BAD),
-    "lines of megabytes": Hostile(STREAM, [b":" + b"x" * (EVENT - 10) + b"\n\n"] * 8 + [GOOD], "well", whole=BAD),
-    "a million comments": Hostile(STREAM, [b":\n\n" * 20_000] * 50 + [GOOD], "well", whole=BAD),
-    "tens of thousands of events": Hostile(STREAM, [b"data:{}\n\n" * 5_000] * 10 + [GOOD], "well"),
-    "events of nothing": Hostile(STREAM, [b"data:\n\n" * 5_000] * 10 + [GOOD], "well"),
-    "blanks": Hostile(STREAM, [*many(b" \r\n", 8 << 20), GOOD], "well", whole=BAD),
+    "a line without end": lambda: Hostile(STREAM, [OPENING, *many(b"x", 8 << 20)], BAD),
+    "an event of many lines": lambda: Hostile(STREAM, many(b"data: " + b"x" * 57 + b"\n", 8 << 20), BAD),
+    "a comment without end": lambda: Hostile(STREAM, [b":", *many(b"x", 8 << 20)], BAD),
+    "an event's name without end": lambda: Hostile(STREAM, [b"event:", *many(b"x", 8 << 20)], BAD),
+    "lines of megabytes": lambda: Hostile(
+        STREAM, [b":" + b"x" * (EVENT - 10) + b"\n\n"] * 8 + [GOOD], "well", whole=BAD
+    ),
+    "a million comments": lambda: Hostile(STREAM, [b":\n\n" * 20_000] * 50 + [GOOD], "well", whole=BAD),
+    "tens of thousands of events": lambda: Hostile(STREAM, [b"data:{}\n\n" * 5_000] * 10 + [GOOD], "well"),
+    "events of nothing": lambda: Hostile(STREAM, [b"data:\n\n" * 5_000] * 10 + [GOOD], "well"),
+    "blanks": lambda: Hostile(STREAM, [*many(b" \r\n", 8 << 20), GOOD], "well", whole=BAD),
     # values
-    "a nest": Hostile(STREAM, [OPENING[:-1], b"[" * (EVENT // 2), b"\n\n"], BAD),
-    "a nest of objects": Hostile(JSON, [BODY[:-1], *many(b'{"a":', ANSWER // 2)], BAD),
-    "a number": Hostile(STREAM, [b'data: {"created":', *many(b"9", EVENT // 2), b"}\n\n", GOOD], BAD),
-    "keys over and over": Hostile(JSON, [b"{", *many(b'"choices":[],', ANSWER // 2), BODY[1:], b'well"}}]}'], "well"),
-    "half characters": Hostile(
+    "a nest": lambda: Hostile(STREAM, [OPENING[:-1], b"[" * (EVENT // 2), b"\n\n"], BAD),
+    "a nest of objects": lambda: Hostile(JSON, [BODY[:-1], *many(b'{"a":', ANSWER // 2)], BAD),
+    "a number": lambda: Hostile(STREAM, [b'data: {"created":', *many(b"9", EVENT // 2), b"}\n\n", GOOD], BAD),
+    "keys over and over": lambda: Hostile(
+        JSON, [b"{", *many(b'"choices":[],', ANSWER // 2), BODY[1:], b'well"}}]}'], "well"
+    ),
+    "half characters": lambda: Hostile(
         STREAM, [OPENING, *many(b"\\ud83d", EVENT // 2), b'"}}]}\n\n', b"data: [DONE]\n\n"], "\ufffd" * 87_376
     ),
-    "an answer without end": Hostile(JSON, [BODY, *many(b"x", 8 << 20)], BAD),
-    "a page without end": Hostile({"content-type": "text/html"}, many(b"<p>x", 8 << 20), BAD),
-    "an error without end": Hostile(JSON, [b'{"error":{"message":"', *many(b"x", 8 << 20)], "upstream_failed", 500),
+    "an answer without end": lambda: Hostile(JSON, [BODY, *many(b"x", 8 << 20)], BAD),
+    "a page without end": lambda: Hostile({"content-type": "text/html"}, many(b"<p>x", 8 << 20), BAD),
+    "an error without end": lambda: Hostile(
+        JSON, [b'{"error":{"message":"', *many(b"x", 8 << 20)], "upstream_failed", 500
+    ),
     # compressed
-    "a bomb": Hostile(compressed(STREAM), squeezed(b":", *many(b"x", 64 << 20)), BAD),
-    "a bomb by deflate": Hostile(compressed(STREAM, "deflate"), squeezed(b":", *many(b"x", 64 << 20), wbits=15), BAD),
-    "a bomb in an answer": Hostile(compressed(JSON), squeezed(BODY, *many(b"x", 64 << 20)), BAD),
-    "a bomb in an error": Hostile(compressed(JSON), squeezed(b"{", *many(b"x", 64 << 20)), "upstream_failed", 500),
-    "a bomb in a bomb": Hostile(
+    "a bomb": lambda: Hostile(compressed(STREAM), squeezed(b":", *many(b"x", 64 << 20)), BAD),
+    "a bomb by deflate": lambda: Hostile(
+        compressed(STREAM, "deflate"), squeezed(b":", *many(b"x", 64 << 20), wbits=15), BAD
+    ),
+    "a bomb in an answer": lambda: Hostile(compressed(JSON), squeezed(BODY, *many(b"x", 64 << 20)), BAD),
+    "a bomb in an error": lambda: Hostile(
+        compressed(JSON), squeezed(b"{", *many(b"x", 64 << 20)), "upstream_failed", 500
+    ),
+    "a bomb in a bomb": lambda: Hostile(
         compressed(STREAM), [gzip.compress(b"".join(squeezed(b":", *many(b"x", 64 << 20))))], BAD
     ),
-    "comments within measure": Hostile(
+    "comments within measure": lambda: Hostile(
         compressed(STREAM), squeezed(*within_measure(b":", b"\n\n", 64 << 20), GOOD), "well", whole=BAD
     ),
-    "an answer within measure": Hostile(compressed(JSON), squeezed(BODY, *within_measure(b"", b"", 64 << 20)), BAD),
+    "an answer within measure": lambda: Hostile(
+        compressed(JSON), squeezed(BODY, *within_measure(b"", b"", 64 << 20)), BAD
+    ),
 }
+
+
+@cache
+def made(name: str) -> Hostile:
+    """The row of this name. It is made when it is first asked for: compressing them all takes seconds."""
+    return HOSTILE[name]()
 
 
 def request(*, stream: bool) -> dict[str, Any]:
@@ -117,7 +136,7 @@ def said(body: bytes, *, stream: bool, status: int) -> str:
 @pytest.mark.parametrize("stream", [True, False], ids=["stream", "whole"])
 @pytest.mark.parametrize("name", HOSTILE)
 async def test_memory_stays_near_the_limits(name: str, stream: bool) -> None:
-    hostile = HOSTILE[name]
+    hostile = made(name)
     well = json_answer({"choices": [{"index": 0, "message": {"content": "well"}, "finish_reason": "stop"}]})
     script = {"m": Answer(hostile.status, hostile.headers, hostile.pieces), "well": well}
     async with (
