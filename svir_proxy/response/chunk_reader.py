@@ -12,7 +12,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from itertools import groupby
 from operator import itemgetter
-from typing import Any, Final, TypeGuard
+from typing import Any, Final
 
 from svir_proxy.client_request import ClientRequest
 from svir_proxy.errors import ProxyError
@@ -28,7 +28,7 @@ from svir_proxy.response.events import (
     ToolCallPiece,
     UsageReported,
 )
-from svir_proxy.response.json_text import dumps, has_surrogates, safe_integer, whole_characters
+from svir_proxy.response.json_text import LARGEST_INTEGER, dumps, has_surrogates, safe_integer, whole_characters
 from svir_proxy.response.logprobs import read_logprobs
 from svir_proxy.response.stages.stage import Sink
 from svir_proxy.response.upstream_error import ErrorReader
@@ -73,7 +73,7 @@ class ChunkReader:
 
     def read(self, chunk: Any, event_name: bytes = b"") -> None:
         """Read one parsed chunk; raises ProxyError where it is a failure, or nothing that can be read."""
-        if not isinstance(chunk, dict):
+        if type(chunk) is not dict:
             if chunk is None:
                 return
             if has_error(chunk):
@@ -83,10 +83,10 @@ class ChunkReader:
         if event_name == b"error" or (("error" in chunk or not choices) and has_error(chunk)):
             raise self._errors().from_stream(chunk)
         if choices:
-            if not isinstance(choices, list):
+            if type(choices) is not list:
                 raise unreadable("choices is no list")
             for choice in choices:
-                if not isinstance(choice, dict):
+                if type(choice) is not dict:
                     raise unreadable("a choice is no object")
                 if choice.get("index") in (0, None):
                     self._choice(chunk, choice)
@@ -94,7 +94,7 @@ class ChunkReader:
             raise unreadable("choices is null")
         if "usage" in chunk or "x_groq" in chunk:
             groq = chunk.get("x_groq")
-            usage = read_usage(chunk.get("usage")) or read_usage(groq.get("usage") if isinstance(groq, dict) else None)
+            usage = read_usage(chunk.get("usage")) or read_usage(groq.get("usage") if type(groq) is dict else None)
             if usage:
                 self._sink(UsageReported(usage))
         if "prompt_filter_results" in chunk or "prompt_annotations" in chunk:
@@ -126,10 +126,10 @@ class ChunkReader:
         if choice.get("error"):
             raise self._errors().from_stream(choice)
         delta = choice.get("delta")
-        whole = not isinstance(delta, dict)
+        whole = type(delta) is not dict
         if whole:
             delta = choice.get("message")
-            if delta is None and isinstance(choice.get("text"), str):
+            if delta is None and type(choice.get("text")) is str:
                 delta = {"content": choice["text"]}
         if choice.get("logprobs"):
             logprobs = read_logprobs(choice["logprobs"])
@@ -138,13 +138,13 @@ class ChunkReader:
         reason = choice.get("finish_reason") or ""
         failed = False
         if reason:
-            reason = reason if isinstance(reason, str) else ""
+            reason = reason if type(reason) is str else ""
             failed = reason.lower() in _FAILURES
             if failed and whole:
                 # A failure that was never streamed: what the server wrote is its account of it (MLX Studio).
-                said = "".join(_texts(delta)) if isinstance(delta, dict) else ""
+                said = "".join(_texts(delta)) if type(delta) is dict else ""
                 raise self._errors().from_finish(reason, said)
-        if isinstance(delta, dict):
+        if type(delta) is dict:
             self._delta(delta, whole)
         elif delta is not None:
             raise unreadable("a delta is no object")
@@ -164,30 +164,30 @@ class ChunkReader:
         if len(delta) == 1:
             (key,) = delta
             text = delta[key]
-            if key in ALONE and isinstance(text, str):
+            if key in ALONE and type(text) is str:
                 self.text(ALONE[key], text)
                 return
         if not _REASONING_KEYS.isdisjoint(delta):
             self._reasoning(delta)
         content = delta.get("content")
         if content:
-            if isinstance(content, str):
+            if type(content) is str:
                 self.text(ContentDelta, content)
             else:
                 self._parts(content)
         refusal = delta.get("refusal")
-        if refusal and isinstance(refusal, str):
+        if refusal and type(refusal) is str:
             self.text(RefusalDelta, refusal)
         calls = delta.get("tool_calls")
         if calls:
-            if not isinstance(calls, list):
+            if type(calls) is not list:
                 raise unreadable("tool_calls is no list")
             for position, call in enumerate(calls):
-                if not isinstance(call, dict):
+                if type(call) is not dict:
                     raise unreadable("a tool call is no object")
                 self._call(call, call.get("function"), position if whole else None)
         legacy = delta.get("function_call")
-        if legacy and not calls and isinstance(legacy, dict) and (legacy.get("name") or legacy.get("arguments")):
+        if legacy and not calls and type(legacy) is dict and (legacy.get("name") or legacy.get("arguments")):
             self._call({"index": 0}, legacy, None)
 
     def _reasoning(self, delta: dict[str, Any]) -> None:
@@ -195,14 +195,14 @@ class ChunkReader:
         for key in _REASONING_ORDER:
             value = delta.get(key)
             if value:
-                text = value if isinstance(value, str) else "".join(_texts(value))
+                text = value if type(value) is str else "".join(_texts(value))
                 if text:
                     self.text(ReasoningDelta, text)
                     return
 
     def _parts(self, content: Any) -> None:
         """Content that is no plain string: typed parts, or one of them. Parts of a kind are one text."""
-        parts = content if isinstance(content, list) else [content]
+        parts = content if type(content) is list else [content]
         for kind, texts in groupby(filter(None, map(_typed, parts)), itemgetter(0)):
             self.text(kind, "".join(text for _, text in texts))
 
@@ -230,13 +230,13 @@ class ChunkReader:
         return whole_characters(text)
 
     def _call(self, call: dict[str, Any], function: Any, position: int | None) -> None:
-        if not isinstance(function, dict):
+        if type(function) is not dict:
             function = call  # flat: {"name", "arguments"} in the call itself
         index = call.get("index")
         identity = call.get("id")
         name = function.get("name")
         arguments = function.get("arguments")
-        is_value = arguments is not None and not isinstance(arguments, str)
+        is_value = arguments is not None and type(arguments) is not str
         if is_value:
             try:
                 arguments = dumps(arguments).decode()
@@ -246,14 +246,14 @@ class ChunkReader:
             index = position
         if arguments and (self._halves is not None or not arguments.isascii()):
             arguments = self._joined(index, arguments)
-        if not isinstance(identity, str):
+        if type(identity) is not str:
             identity = "" if identity is None else str(identity)
         self.pieces += 1
         self._sink(
             ToolCallPiece(
                 index,
                 identity if identity.isascii() else whole_characters(identity),
-                name if isinstance(name, str) else "",
+                name if type(name) is str else "",
                 arguments or "",
                 whole=is_value or position is not None,
                 extra=call.get("extra_content"),
@@ -263,19 +263,27 @@ class ChunkReader:
 
 def identity(chunk: dict[str, Any], request: ClientRequest) -> Identified:
     """Who answers *request*, by the first chunk with a choice, or by a whole answer."""
-    given, created, model = chunk.get("id"), chunk.get("created"), chunk.get("model")
-    if isinstance(created, str) and created.isdecimal():
-        created = int(created[:16])
-    elif isinstance(created, float):
-        created = safe_integer(float(int(created))) if 0 < created < 1 << 53 else None
-    fingerprint, tier = chunk.get("system_fingerprint"), chunk.get("service_tier")
+    given, model, fingerprint = [
+        name if type(name) is str and 0 < len(name) <= _LONGEST_NAME else None
+        for name in (chunk.get("id"), chunk.get("model"), chunk.get("system_fingerprint"))
+    ]
+    created, tier = chunk.get("created"), chunk.get("service_tier")
+    if type(created) is not int or not 0 < created <= LARGEST_INTEGER:
+        created = _odd_time(created) or request.received
     return Identified(
-        given if _is_name(given) else _made_up_id(request),
-        safe_integer(created) or request.received,
-        model if _is_name(model) else request.model or "unknown",
-        fingerprint if _is_name(fingerprint) else None,
-        tier if isinstance(tier, str) and tier in _SERVICE_TIERS else None,
+        given or _made_up_id(request),
+        created,
+        model or request.model or "unknown",
+        fingerprint,
+        tier if type(tier) is str and tier in _SERVICE_TIERS else None,
     )
+
+
+def _odd_time(created: Any) -> int | None:
+    """The time in *created*, which is no whole number that can be one; None where there is none."""
+    if type(created) is str and created.isdecimal():
+        return safe_integer(int(created[:16]))
+    return int(created) if type(created) is float and 0 < created <= LARGEST_INTEGER else None
 
 
 def made_up_identity(request: ClientRequest) -> Identified:
@@ -293,10 +301,6 @@ def unreadable(detail: str) -> ProxyError:
         "upstream_bad_response",
         f"The server's answer is not a chat completion: {detail}. Check the backend's base_url and profile.",
     )
-
-
-def _is_name(value: Any) -> TypeGuard[str]:
-    return isinstance(value, str) and 0 < len(value) <= _LONGEST_NAME
 
 
 def _typed(part: Any) -> tuple[type[_Text], str] | None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from typing import Any
 
 from svir_proxy.client_request import ClientRequest
@@ -49,40 +50,63 @@ class CompletionFolder:
 
     def feed(self, event: Event) -> None:
         """Take the next event."""
-        if isinstance(event, ContentDelta):
-            self._content.append(event.text)
-        elif isinstance(event, ReasoningDelta):
-            self._reasoning.append(event.text)
-        elif isinstance(event, ArgumentsDelta):
-            self._calls[event.index][1].append(event.text)
-        elif isinstance(event, ToolCallStarted):
-            self._calls.append((event, []))
-        elif isinstance(event, Identified):
-            self._identity = event
-        elif isinstance(event, Finished):
-            self.finish_reason = event.reason
-        elif isinstance(event, UsageReported):
-            self.usage = event.usage
-        elif isinstance(event, RefusalDelta):
-            self._refusal.append(event.text)
-        elif isinstance(event, LogprobsReported):
-            self._logprobs.append(event)
-        elif isinstance(event, ExtrasReported):
-            self._extras |= event.values
-        elif isinstance(event, Failed):
-            self.error = event.error
+        self.take((event,))
+
+    def take(self, events: Iterable[Event]) -> None:
+        """Take the next *events*."""
+        for event in events:
+            if type(event) is ContentDelta:
+                self._content.append(event.text)
+            elif type(event) is ReasoningDelta:
+                self._reasoning.append(event.text)
+            elif type(event) is ArgumentsDelta:
+                self._calls[event.index][1].append(event.text)
+            elif type(event) is Identified:
+                self._identity = event
+            elif type(event) is Finished:
+                self.finish_reason = event.reason
+            elif type(event) is UsageReported:
+                self.usage = event.usage
+            elif type(event) is ToolCallStarted:
+                self._calls.append((event, []))
+            elif type(event) is RefusalDelta:
+                self._refusal.append(event.text)
+            elif type(event) is LogprobsReported:
+                self._logprobs.append(event)
+            elif type(event) is ExtrasReported:
+                self._extras |= event.values
+            elif type(event) is Failed:
+                self.error = event.error
 
     def completion(self) -> dict[str, Any]:
         """The answer as a ``chat.completion`` object."""
         identity = self._identity or made_up_identity(self._request)
-        logprobs = joined_logprobs(self._logprobs) if self._logprobs else None
-        reason = self.finish_reason or "stop"
+        content = "".join(self._content)
+        refusal = "".join(self._refusal) if self._refusal else None
+        message: dict[str, Any] = {
+            "role": "assistant",
+            "content": None if not content and (self._calls or refusal) else content,
+            "refusal": refusal,
+        }
+        if self._reasoning:
+            message["reasoning_content"] = "".join(self._reasoning)
+        if self._calls:
+            message["tool_calls"] = [
+                {"id": call.id, "type": "function", "function": {"name": call.name, "arguments": "".join(arguments)}}
+                for call, arguments in self._calls
+            ]
+        choice = {
+            "index": 0,
+            "message": message,
+            "logprobs": joined_logprobs(self._logprobs) if self._logprobs else None,
+            "finish_reason": self.finish_reason or "stop",
+        }
         answer: dict[str, Any] = {
             "id": identity.id,
             "object": "chat.completion",
             "created": identity.created,
             "model": identity.model,
-            "choices": [{"index": 0, "message": self._message(), "logprobs": logprobs, "finish_reason": reason}],
+            "choices": [choice],
         }
         if self.usage is not None:
             answer["usage"] = self.usage
@@ -93,20 +117,3 @@ class CompletionFolder:
         if self._extras:
             answer["svir"] = self._extras
         return answer
-
-    def _message(self) -> dict[str, Any]:
-        content = "".join(self._content)
-        refusal = "".join(self._refusal)
-        message: dict[str, Any] = {
-            "role": "assistant",
-            "content": None if not content and (self._calls or refusal) else content,
-            "refusal": refusal or None,
-        }
-        if self._reasoning:
-            message["reasoning_content"] = "".join(self._reasoning)
-        if self._calls:
-            message["tool_calls"] = [
-                {"id": call.id, "type": "function", "function": {"name": call.name, "arguments": "".join(arguments)}}
-                for call, arguments in self._calls
-            ]
-        return message

@@ -14,7 +14,7 @@ import orjson
 
 from svir_proxy.bulk import MOST_VALUES, has_too_many_values
 
-_LIMIT: Final = 1 << 53
+LARGEST_INTEGER: Final = (1 << 53) - 1
 """Integers beyond it are not the same number to every reader of JSON."""
 _TOO_MANY: Final = "the JSON holds too many values"
 _DECODER: Final = json.JSONDecoder(strict=False)
@@ -80,9 +80,9 @@ def has_surrogates(text: str) -> bool:
 
 def safe_integer(value: Any) -> int | None:
     """*value* as a non-negative integer every reader of JSON understands, else None."""
-    if type(value) is int and 0 <= value < _LIMIT:
+    if type(value) is int and 0 <= value <= LARGEST_INTEGER:
         return value
-    if type(value) is float and 0 <= value < _LIMIT and value.is_integer():
+    if type(value) is float and 0 <= value <= LARGEST_INTEGER and value.is_integer():
         return int(value)
     return None
 

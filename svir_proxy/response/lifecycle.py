@@ -64,6 +64,8 @@ TRANSITIONS: Final[dict[State, dict[type, State]]] = {
     State.COMPLETE: {},
     State.FAILED: {},
 }
+_AT_FIRST: Final = TRANSITIONS[State.WAITING]
+_AT_LAST: Final = TRANSITIONS[State.COMPLETE]
 
 
 class Lifecycle:
@@ -73,7 +75,7 @@ class Lifecycle:
 
     def __init__(self) -> None:
         self.state = State.WAITING
-        self._next = TRANSITIONS[State.WAITING]
+        self._next = _AT_FIRST
         self.events: list[Event] | None = None
         """Those since the last `take`; None: none."""
         self.error: ProxyError | None = None
@@ -87,7 +89,7 @@ class Lifecycle:
         if state is not self.state:
             self.state = state
             self._next = TRANSITIONS[state]
-            if isinstance(event, Failed):
+            if type(event) is Failed:
                 self.error = event.error
         if self.events is None:
             self.events = [event]  # type: ignore[list-item]  # no internal event is in the table
@@ -97,7 +99,7 @@ class Lifecycle:
     def complete(self, events: list[Event]) -> None:
         """Take all the events of a complete answer, in their order, where none came before."""
         self.state = State.COMPLETE
-        self._next = TRANSITIONS[State.COMPLETE]
+        self._next = _AT_LAST
         self.events = events
 
     def take(self) -> list[Event]:

@@ -7,23 +7,22 @@ Whatever is or may be otherwise is left to them; what is read here, they would r
 
 from __future__ import annotations
 
-from typing import Any, Final, TypeGuard
+from typing import Any, Final
 
 from svir_proxy.client_request import ClientRequest
 from svir_proxy.profiles.schema import Profile
 from svir_proxy.response.chunk_reader import identity
 from svir_proxy.response.events import ContentDelta, Ended, Event, Finished, ReasoningDelta, UsageReported
 from svir_proxy.response.json_text import has_surrogates
-from svir_proxy.response.stages.think_tags import may_hold_marker
 from svir_proxy.response.usage import read_usage
 
-_REASONS: Final = ("stop", "length")
+_FINISHED: Final = {reason: Finished(reason) for reason in ("stop", "length")}
+_ENDED: Final = Ended()
 _TELLING: Final = frozenset({"error", "x_groq", "prompt_filter_results", "prompt_annotations"})
 """What is looked into beside the choices and the counts."""
 _CHOICE: Final = frozenset({"index", "message", "finish_reason", "logprobs", "stop_reason", "token_ids"})
-_EMPTY: Final = ("refusal", "tool_calls", "function_call")
-_MESSAGE: Final = frozenset({"role", "content", "reasoning_content", "reasoning", "annotations", "audio", *_EMPTY})
-"""What a choice and a message may hold: what is read, what nobody reads, and keys that must say nothing."""
+_MESSAGE: Final = frozenset({"role", "content", "reasoning_content", "reasoning", "annotations", "audio"})
+"""What a choice may hold, and what a message may say: what is read, and what nobody reads."""
 
 
 def read_plain(answer: Any, request: ClientRequest, profile: Profile) -> list[Event] | None:
@@ -41,24 +40,24 @@ def read_plain(answer: Any, request: ClientRequest, profile: Profile) -> list[Ev
     if choice.get("index") not in (0, None):
         return None
     message, reason = choice.get("message"), choice.get("finish_reason")
-    if type(message) is not dict or not message.keys() <= _MESSAGE or reason not in _REASONS:
+    if type(message) is not dict or type(reason) is not str or reason not in _FINISHED:
         return None
-    for key in _EMPTY:
-        if message.get(key):
+    for key, value in message.items():
+        if value and key not in _MESSAGE:
             return None
-    content = message.get("content")
+    content: Any = message.get("content")
     reasoning = message.get("reasoning_content") or message.get("reasoning")
-    if not _is_text(content) or (not _is_text(reasoning) if reasoning else may_hold_marker(content)):
-        return None
+    texts = (reasoning, content) if reasoning else (content,)
+    for text in texts:
+        if type(text) is not str or not text or not (text.isascii() or not has_surrogates(text)):
+            return None
+    if not reasoning and ("<" in content or "[" in content):
+        return None  # it may hold a marker: see `ThinkTags`
     events: list[Event] = [identity(answer, request)]
     if reasoning:
         events.append(ReasoningDelta(reasoning))
-    events += (ContentDelta(content), Finished(reason))
+    events += (ContentDelta(content), _FINISHED[reason])
     if usage := read_usage(answer.get("usage")):
         events.append(UsageReported(usage))
-    events.append(Ended())
+    events.append(_ENDED)
     return events
-
-
-def _is_text(value: Any) -> TypeGuard[str]:
-    return type(value) is str and value != "" and (value.isascii() or not has_surrogates(value))

@@ -78,9 +78,9 @@ class SSEWriter:
     def write(self, event: Event) -> bytes:
         """The bytes for *event*."""
         # The pieces of text come first: they are all but a few of the events.
-        if isinstance(event, ContentDelta):
+        if type(event) is ContentDelta:
             key = b'"content":'
-        elif isinstance(event, ReasoningDelta):
+        elif type(event) is ReasoningDelta:
             key = b'"reasoning_content":'
         else:
             return self._write_rare(event)

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from typing import Any, Final
 
-from svir_proxy.response.json_text import safe_integer
+from svir_proxy.response.json_text import LARGEST_INTEGER, safe_integer
 
 _PROMPT_DETAILS: Final = ("audio_tokens", "cached_tokens", "cache_write_tokens", "image_tokens", "text_tokens")
 _COMPLETION_DETAILS: Final = (
@@ -25,9 +25,17 @@ def read_usage(reported: Any) -> dict[str, Any] | None:
     """The counts in *reported* with OpenAI's keys only; None where it is no complete report or all zeros."""
     if not isinstance(reported, dict):
         return None
-    prompt = _count(reported, "prompt_tokens", "input_tokens")
-    completion = _count(reported, "completion_tokens", "output_tokens")
-    total = _count(reported, "total_tokens")
+    prompt, completion = reported.get("prompt_tokens"), reported.get("completion_tokens")
+    total = reported.get("total_tokens")
+    if not (
+        type(prompt) is type(completion) is type(total) is int
+        and 0 <= prompt <= total <= LARGEST_INTEGER
+        and total - prompt == completion
+    ):
+        # Not as all but a few say it: each count is looked at, and looked for.
+        prompt = _count(reported, "prompt_tokens", "input_tokens")
+        completion = _count(reported, "completion_tokens", "output_tokens")
+        total = safe_integer(total)
     if prompt is None or (completion is None and total is None):
         return None
     if completion is None:
@@ -49,7 +57,7 @@ def read_usage(reported: Any) -> dict[str, Any] | None:
     details = reported.get("completion_tokens_details") or reported.get("output_tokens_details")
     if details or "reasoning_tokens" in reported:
         kept = _kept(details, _COMPLETION_DETAILS)
-        reasoning = kept.get("reasoning_tokens", _count(reported, "reasoning_tokens"))
+        reasoning = kept.get("reasoning_tokens", safe_integer(reported.get("reasoning_tokens")))
         if reasoning is not None:
             kept["reasoning_tokens"] = min(reasoning, completion)
         if kept:
@@ -60,9 +68,13 @@ def read_usage(reported: Any) -> dict[str, Any] | None:
 def _kept(details: Any, names: tuple[str, ...]) -> dict[str, int]:
     if not isinstance(details, dict):
         return {}
-    return {name: n for name in names if (n := _count(details, name)) is not None}
+    kept: dict[str, int] = {}
+    for name in names:
+        if name in details and (count := safe_integer(details[name])) is not None:
+            kept[name] = count
+    return kept
 
 
-def _count(source: dict[str, Any], name: str, other_name: str = "") -> int | None:
+def _count(source: dict[str, Any], name: str, other_name: str) -> int | None:
     value = safe_integer(source.get(name))
-    return safe_integer(source.get(other_name)) if value is None and other_name else value
+    return safe_integer(source.get(other_name)) if value is None else value

@@ -106,25 +106,23 @@ class InFront(Generic[A]):
         self._answer.end_source(silence)
 
 
-class Notes(list[str]):
-    """What was odd about an answer, each thing once, and not without end."""
+def add_note(notes: list[str], text: str) -> None:
+    """Add *text* to the *notes* on what was odd about an answer: each thing once, and not without end."""
+    if len(notes) < _MAX_NOTES and text not in notes:
+        notes.append(text)
 
-    def note(self, text: str) -> None:
-        """Add *text*."""
-        if len(self) < _MAX_NOTES and text not in self:
-            self.append(text)
 
-    def note_model(self, event: Identified, asked: str) -> None:
-        """Tell that another model answered than the one *asked* for (``""``: whichever answers is right)."""
-        if asked and event.model != asked:
-            self.note("model=answered_by")
+def note_model(notes: list[str], event: Identified, asked: str) -> None:
+    """Tell in *notes* that another model answered than the one *asked* for."""
+    if event.model != asked:
+        add_note(notes, "model=answered_by")
 
 
 class StreamedAnswer:
     """An answer as a stream. Nothing is sent before the first output, or ``commit_after`` without any.
 
-    *head* gives the headers beside those of a stream, asked for when it begins with what is noted by then. *asked*: see
-    `Notes.note_model`.
+    *head* gives the headers beside those of a stream, asked for when it begins with what is noted by then. *asked* is
+    the model whose answer it should be (``""``: whichever answers is right).
     """
 
     gathers = False
@@ -157,7 +155,7 @@ class StreamedAnswer:
         self.committed = False
         """Whether the client has seen anything: after that a failure has no status of its own."""
         self.has_output = False
-        self.notes = Notes()
+        self.notes: list[str] = []
         """What was odd about the answer."""
 
     @property
@@ -185,15 +183,16 @@ class StreamedAnswer:
     def take(self, events: Sequence[Event]) -> None:
         """Write *events*, all in one message; those that are no output wait for the stream to begin."""
         out: list[bytes] = []
+        write = self._writer.write
         self.pieces += len(events)
         for event in events:
             if not self.has_output:
                 self._take_before_output(event, out)
-            if isinstance(event, Noted):
-                self.notes.note(event.note)
-            elif not isinstance(event, Failed):
-                out.append(self._writer.write(event))
-        data = out[0] if len(out) == 1 else b"".join(out)
+            if type(event) is Noted:
+                add_note(self.notes, event.note)
+            elif type(event) is not Failed:
+                out.append(write(event))
+        data = b"".join(out)
         if data:
             self._wrote_at = self._loop.time()  # `_write`, without the call
             self._sender.write(data)
@@ -234,14 +233,14 @@ class StreamedAnswer:
         self._sender.cancel()
 
     def _take_before_output(self, event: Event, out: list[bytes]) -> None:
-        if isinstance(event, BEGINNING):
+        if type(event) in BEGINNING:
             self.has_output = True
             self.first_output = time.perf_counter()
-            self.has_reasoning = isinstance(event, ReasoningDelta)
+            self.has_reasoning = type(event) is ReasoningDelta
             if not self.committed:
                 out.append(self._begin())
-        elif isinstance(event, Identified):
-            self.notes.note_model(event, self._asked)
+        elif type(event) is Identified and self._asked:
+            note_model(self.notes, event, self._asked)
 
     def _begin(self) -> bytes:
         self.committed = True
@@ -272,7 +271,7 @@ class WholeAnswer:
         self.has_reasoning = False
         """Whether it began with reasoning."""
         self.has_output = False
-        self.notes = Notes()
+        self.notes: list[str] = []
         """What was odd about the answer."""
 
     @property
@@ -295,19 +294,19 @@ class WholeAnswer:
 
     def take(self, events: Sequence[Event]) -> None:
         """Gather *events*."""
-        feed = self._folder.feed
+        self._folder.take(events)
         self.pieces += len(events)
         for event in events:
-            if isinstance(event, Noted):
-                self.notes.note(event.note)
+            if type(event) is Noted:
+                add_note(self.notes, event.note)
+            elif self.has_output:
                 continue
-            feed(event)
-            if isinstance(event, Identified):
-                self.notes.note_model(event, self._asked)
-            elif not self.has_output and isinstance(event, BEGINNING):
+            elif type(event) in BEGINNING:
                 self.has_output = True
                 self.first_output = time.perf_counter()
-                self.has_reasoning = isinstance(event, ReasoningDelta)
+                self.has_reasoning = type(event) is ReasoningDelta
+            elif type(event) is Identified and self._asked:
+                note_model(self.notes, event, self._asked)
 
     def restart(self) -> None:
         """Gather another backend's answer; what was gathered is nothing."""

@@ -10,7 +10,7 @@ from starlette.types import Send
 
 from svir_proxy.errors import ProxyError
 from svir_proxy.response.events import ContentDelta, Ended, Event, Failed, Finished, Identified, Noted, ReasoningDelta
-from svir_proxy.server.answer import Notes, StreamedAnswer, WholeAnswer
+from svir_proxy.server.answer import StreamedAnswer, WholeAnswer, add_note
 from svir_proxy.settings import StreamingSettings
 from tests.server.conftest import Clock
 from tests.server.support import ROLE, Wire, client_request, deltas
@@ -171,9 +171,9 @@ async def test_who_answered(asked: str, notes: list[str]) -> None:
 
 
 async def test_notes_are_told_once_and_not_without_end() -> None:
-    notes = Notes()
+    notes: list[str] = []
     for number in range(1000):
-        notes.note(f"n{number // 2}")
+        add_note(notes, f"n{number // 2}")
     assert notes == [f"n{number}" for number in range(20)]
 
 

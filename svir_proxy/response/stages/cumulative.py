@@ -27,7 +27,7 @@ class Cumulative:
 
     def feed(self, event: StageEvent) -> None:
         """Take the next event; a delta that does not repeat the text so far is all new."""
-        if not isinstance(event, ContentDelta) or self._size > self._limit:
+        if type(event) is not ContentDelta or self._size > self._limit:
             self._sink(event)
             return
         self._said.seek(0)

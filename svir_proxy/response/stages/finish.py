@@ -37,7 +37,6 @@ _WORDS: Final = {
     "blocklist": "content_filter",
     "spii": "content_filter",
 }
-_CONCERNS: Final = frozenset({Finished, FilterVerdict, UsageReported, Ended, ToolCallStarted})
 _STRENGTH: Final = {"stop": 0, "tool_calls": 1, "length": 2, "content_filter": 3}
 
 
@@ -69,25 +68,24 @@ class Finish:
 
     def feed(self, event: StageEvent) -> None:
         """Take the next event."""
-        if type(event) not in _CONCERNS:
-            self._sink(event)
-        elif isinstance(event, Finished):
+        if type(event) is Finished:
             self.seen = True
             self._take(canonical_reason(event.reason))
-        elif isinstance(event, FilterVerdict):
+        elif type(event) is FilterVerdict:
             self._take("content_filter")
-        elif isinstance(event, UsageReported):
+        elif type(event) is UsageReported:
             self._usage = event
-        elif isinstance(event, Ended):
+        elif type(event) is Ended:
             if self._demand is not None and not self._is_met():
                 self._sink(Noted(f"tool_choice.{self._demand}=unmet"))
             self._sink(Finished(self._decide()))
             if self._usage is not None:
                 self._sink(self._usage)
             self._sink(event)
-        elif isinstance(event, ToolCallStarted):
-            self._calls = True
-            self._all_named = self._all_named and event.name == self._named_tool
+        else:
+            if type(event) is ToolCallStarted:
+                self._calls = True
+                self._all_named = self._all_named and event.name == self._named_tool
             self._sink(event)
 
     def _take(self, reason: str) -> None:

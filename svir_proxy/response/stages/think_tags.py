@@ -50,11 +50,6 @@ _TEXT_ENDS: Final = (ReasoningDelta, RefusalDelta, ToolCallPiece, Ended, Failed)
 """What shows that the text before it was no unfinished marker."""
 
 
-def may_hold_marker(text: str) -> bool:
-    """Whether *text* has to be looked at for markers, or for the beginning of one."""
-    return "<" in text or "[" in text
-
-
 class ThinkTags:
     """Splits content at think markers; holds back no more than could still be one.
 
@@ -72,7 +67,7 @@ class ThinkTags:
 
     def feed(self, event: StageEvent) -> None:
         """Take the next event."""
-        if isinstance(event, ContentDelta):
+        if type(event) is ContentDelta:
             text = event.text
             if self._off:
                 self._texts(event)
@@ -83,10 +78,10 @@ class ThinkTags:
             else:
                 self._texts(event)
             return
-        if self._held and isinstance(event, _TEXT_ENDS):
+        if self._held and type(event) in _TEXT_ENDS:
             held, self._held = self._held, ""
             self._emit(held)
-        if isinstance(event, ReasoningDelta):
+        if type(event) is ReasoningDelta:
             self._off = True
             self._texts(event)
         else:

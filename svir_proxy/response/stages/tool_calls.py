@@ -95,17 +95,17 @@ class ToolCalls:
 
     def feed(self, event: StageEvent) -> None:
         """Take the next event."""
-        if isinstance(event, ToolCallPiece):
+        if type(event) is ToolCallPiece:
             self._piece(event)
             return
-        if isinstance(event, Finished):
+        if type(event) is Finished:
             self._cut = self._cut or canonical_reason(event.reason) in ("length", "content_filter")
-        elif isinstance(event, FilterVerdict):
+        elif type(event) is FilterVerdict:
             self._cut = True
         elif self._begun:
-            if isinstance(event, Ended):
+            if type(event) is Ended:
                 self._close()
-            elif isinstance(event, Failed):
+            elif type(event) is Failed:
                 self._release()
         self._sink(event)
 

@@ -116,6 +116,18 @@ async def test_what_the_server_refuses_is_shown_without_the_proxys_key() -> None
     assert "sk-of-the-upstream" not in page.text
 
 
+@pytest.mark.parametrize("asked", [STREAM, CHAT], ids=["stream", "whole"])
+async def test_what_the_server_answers_is_shown_without_the_proxys_key(asked: dict[str, Any]) -> None:
+    backend, shown = {"api_key": "sk-of-the-upstream"}, {"show_prompts": True}
+    async with proxied(backend, inspector=shown) as proxy, viewing(proxy) as page, proxy.client() as client:
+        await client.ask(asked)
+        upstream = await proxy.server.accept()
+        await upstream.answer(whole({"choices": [], "error": {"message": "no sk-of-the-upstream"}}))
+        await page.over(1)
+    assert "no [key]" in page.text
+    assert "sk-of-the-upstream" not in page.text
+
+
 async def test_each_try_is_an_attempt() -> None:
     async with proxied(inspector={"show_prompts": True}) as proxy, viewing(proxy) as page, proxy.client() as client:
         await client.ask(CHAT | {"logit_bias": {"1": 2}})

@@ -77,7 +77,7 @@ class TextCalls:
 
     def feed(self, event: StageEvent) -> None:
         """Take the next event."""
-        if isinstance(event, ContentDelta):
+        if type(event) is ContentDelta:
             if self._flowing and not _FIRST.search(event.text):
                 if self._ticks and "\n" in event.text:
                     self._ticks = 0
@@ -87,9 +87,9 @@ class TextCalls:
                 next(self._reading, None)
                 self._flush()
             return
-        if isinstance(event, ToolCallPiece):
+        if type(event) is ToolCallPiece:
             self._structured.add(event)
-        elif isinstance(event, Ended | Failed):
+        elif type(event) is Ended or type(event) is Failed:
             self._reader.ended = True
             next(self._reading, None)
             self._hand_on_calls()
