@@ -8,7 +8,9 @@ decided in `svir_proxy.request` and `svir_proxy.response`, never here.
 from __future__ import annotations
 
 import re
-from typing import Annotated, Any, Final, Literal
+from collections.abc import Callable, Mapping
+from functools import cached_property
+from typing import Annotated, Any, Final, Literal, Self
 
 from pydantic import AfterValidator, BaseModel, ConfigDict, Field
 
@@ -164,6 +166,17 @@ class RequestFacts(_Part):
     """Top-level fields sent with every request that does not set them itself."""
     unknown_fields: Fact = "kept"
     """Fields outside the protocol (``top_k``, ``chat_template_kwargs``, ...)."""
+
+    @cached_property
+    def plans(self) -> dict[int, tuple[Callable[..., Any], ...]]:
+        """What follows from these facts, kept beside them by who decides it: `svir_proxy.request.pipeline`."""
+        return {}
+
+    def model_copy(self, *, update: Mapping[str, Any] | None = None, deep: bool = False) -> Self:
+        """A copy, from whose facts something else may follow."""
+        copy = super().model_copy(update=update, deep=deep)
+        copy.__dict__.pop("plans", None)
+        return copy
 
 
 class ResponseFacts(_Part):

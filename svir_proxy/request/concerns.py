@@ -8,6 +8,7 @@ from __future__ import annotations
 from typing import Final
 
 from svir_proxy.client_request import Body
+from svir_proxy.profiles.schema import RequestFacts
 
 ALWAYS: Final = 1
 """There is no telling from the request alone."""
@@ -19,17 +20,27 @@ EFFORT: Final = 16
 LIMIT: Final = 32
 BEYOND_TEXT: Final = 64
 """A message that is more, or less, than a text of the user, the assistant or the system: parts, calls, results, ..."""
+SETTINGS: Final = 128
+"""A field beside the model and the messages."""
+STREAM: Final = 256
+"""Whether it is a stream, or what is in one."""
+RENAMED: Final = 512
+"""A model that has another name at the server; `concerns` does not know."""
 
 _FIELDS: Final = {
-    "tools": TOOLS,
-    "tool_choice": TOOLS,
-    "parallel_tool_calls": TOOLS,
-    "functions": TOOLS,
-    "function_call": TOOLS,
-    "response_format": FORMAT,
-    "reasoning_effort": EFFORT,
-    "max_tokens": LIMIT,
-    "max_completion_tokens": LIMIT,
+    "model": ALWAYS,
+    "messages": ALWAYS,
+    "stream": SETTINGS | STREAM,
+    "stream_options": SETTINGS | STREAM,
+    "tools": SETTINGS | TOOLS,
+    "tool_choice": SETTINGS | TOOLS,
+    "parallel_tool_calls": SETTINGS | TOOLS,
+    "functions": SETTINGS | TOOLS,
+    "function_call": SETTINGS | TOOLS,
+    "response_format": SETTINGS | FORMAT,
+    "reasoning_effort": SETTINGS | EFFORT,
+    "max_tokens": SETTINGS | LIMIT,
+    "max_completion_tokens": SETTINGS | LIMIT,
 }
 _ROLES: Final = ("user", "assistant", "system")
 
@@ -40,9 +51,22 @@ def concerns(body: Body) -> int:
     for name, value in body.items():
         if value is None:
             found |= NULLS
-        elif name in _FIELDS:
-            found |= _FIELDS[name]
-    for message in body["messages"]:
-        if len(message) != 2 or message.get("role") not in _ROLES or not isinstance(message.get("content"), str):
-            return found | BEYOND_TEXT
+        else:
+            found |= _FIELDS[name] if name in _FIELDS else SETTINGS  # noqa: SIM401 - without a call for each field
+    try:
+        for message in body["messages"]:
+            if len(message) != 2 or message["role"] not in _ROLES or type(message["content"]) is not str:
+                return found | BEYOND_TEXT
+    except KeyError:  # it has two other keys
+        return found | BEYOND_TEXT
     return found
+
+
+def added_by(facts: RequestFacts) -> int:
+    """The sum of what each request comes to hold for a server of these *facts*: they have something to say of it."""
+    added = 0
+    if facts.stream == "always" or "stream_options" in facts.always_send:
+        added |= STREAM
+    if "model" in facts.optional_fields or "messages" in facts.optional_fields:
+        added |= SETTINGS
+    return added

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from functools import lru_cache
 from operator import is_not
 from typing import Any, Final
@@ -28,14 +28,14 @@ class Context:
         profile: What the backend's server does, as far as is known by now.
         model: The server's id of the model.
         notes: What was changed, in order; see `note`.
-        expectations: What the answer has to be that the server does not see to; see `expect`.
+        expectation: What the answer has to be that the server does not see to, or None; see `expect`.
     """
 
     request: Final[ClientRequest]
     profile: Final[Profile]
     model: Final[str]
-    notes: Final[list[str]] = field(default_factory=list)
-    expectations: Final[list[Expectation]] = field(default_factory=list)
+    notes: tuple[str, ...] = ()
+    expectation: Expectation | None = None
 
     def note(self, text: str) -> None:
         """Tell a change as ``what=how``, once; cut to what a header can carry."""
@@ -43,11 +43,15 @@ class Context:
         if len(self.notes) >= _MOST:
             text = "more=untold"
         if text not in self.notes:
-            self.notes.append(text)
+            self.notes = (*self.notes, text)
 
     def expect(self, expectation: Expectation) -> None:
-        """Have the answer checked before it is let out."""
-        self.expectations.append(expectation)
+        """Have the answer checked before it is let out; of several demands the first counts.
+
+        A demanded call comes before a demanded format: an answer with calls has no text that could match.
+        """
+        if self.expectation is None:
+            self.expectation = expectation
 
     def optional(self, name: str) -> Fact:
         """What the server does with an optional top-level field."""

@@ -7,7 +7,7 @@ from typing import Any, get_args
 import pytest
 from pydantic import BaseModel, ValidationError
 
-from svir_proxy.profiles.schema import Fact, Profile
+from svir_proxy.profiles.schema import Fact, Profile, RequestFacts
 
 HEAD = {"name": "mine", "server": "Mine", "observed": [{"source": "run"}]}
 
@@ -75,3 +75,13 @@ def test_what_is_refused(data: dict[str, Any]) -> None:
 def test_a_profile_does_not_change() -> None:
     with pytest.raises(ValidationError, match="frozen"):
         _profile().request.images = "kept"
+
+
+def test_what_follows_from_facts_is_no_fact_and_does_not_follow_from_others() -> None:
+    facts = RequestFacts()
+    facts.plans[1] = (print,)
+    assert facts == RequestFacts()
+    assert facts.model_dump() == RequestFacts().model_dump()
+    assert facts.plans == {1: (print,)}
+    for deep in (False, True):
+        assert facts.model_copy(update={"tools": "rejected"}, deep=deep).plans == {}

@@ -6,8 +6,21 @@ from typing import Any, Final
 
 import pytest
 
-from svir_proxy.request.concerns import ALWAYS, BEYOND_TEXT, EFFORT, FORMAT, LIMIT, NULLS, TOOLS, concerns
-from tests.request.support import ask, call, function, user
+from svir_proxy.request.concerns import (
+    ALWAYS,
+    BEYOND_TEXT,
+    EFFORT,
+    FORMAT,
+    LIMIT,
+    NULLS,
+    RENAMED,
+    SETTINGS,
+    STREAM,
+    TOOLS,
+    added_by,
+    concerns,
+)
+from tests.request.support import ask, call, function, profile, user
 
 TEXTS: Final = (
     {"role": "system", "content": "Be brief."},
@@ -17,20 +30,27 @@ TEXTS: Final = (
 )
 CASES: Final[dict[str, tuple[dict[str, Any], int]]] = {
     "texts": (ask(*TEXTS), 0),
-    "settings": (ask(temperature=0.5, seed=7, stream=True, stop=["a"], top_k=3, store=False), 0),
+    "settings": (ask(temperature=0.5, seed=7, stop=["a"], top_k=3, store=False), SETTINGS),
+    "a stream": (ask(stream=True), SETTINGS | STREAM),
+    "what is in a stream": (ask(stream_options={}), SETTINGS | STREAM),
+    "no model": ({"messages": [user()]}, 0),
     "a null": (ask(seed=None), NULLS),
+    "no model: null": (ask(model=None), NULLS),
     "no tools: null": (ask(tools=None, response_format=None), NULLS),
-    "tools": (ask(tools=[function("f")]), TOOLS),
-    "no tools: an empty list": (ask(tools=[]), TOOLS),
-    "a choice": (ask(tool_choice="auto"), TOOLS),
-    "how many calls": (ask(parallel_tool_calls=False), TOOLS),
-    "functions": (ask(functions=[{"name": "f"}]), TOOLS),
-    "a choice of functions": (ask(function_call="none"), TOOLS),
-    "a format": (ask(response_format={"type": "text"}), FORMAT),
-    "an effort": (ask(reasoning_effort="low"), EFFORT),
-    "a limit": (ask(max_tokens=1), LIMIT),
-    "a limit in today's words": (ask(max_completion_tokens=0), LIMIT),
-    "several": (ask(max_tokens=1, tools=[], seed=None, reasoning_effort="low"), LIMIT | TOOLS | NULLS | EFFORT),
+    "tools": (ask(tools=[function("f")]), SETTINGS | TOOLS),
+    "no tools: an empty list": (ask(tools=[]), SETTINGS | TOOLS),
+    "a choice": (ask(tool_choice="auto"), SETTINGS | TOOLS),
+    "how many calls": (ask(parallel_tool_calls=False), SETTINGS | TOOLS),
+    "functions": (ask(functions=[{"name": "f"}]), SETTINGS | TOOLS),
+    "a choice of functions": (ask(function_call="none"), SETTINGS | TOOLS),
+    "a format": (ask(response_format={"type": "text"}), SETTINGS | FORMAT),
+    "an effort": (ask(reasoning_effort="low"), SETTINGS | EFFORT),
+    "a limit": (ask(max_tokens=1), SETTINGS | LIMIT),
+    "a limit in today's words": (ask(max_completion_tokens=0), SETTINGS | LIMIT),
+    "several": (
+        ask(max_tokens=1, tools=[], seed=None, reasoning_effort="low"),
+        SETTINGS | LIMIT | TOOLS | NULLS | EFFORT,
+    ),
     "a part": (ask(user([{"type": "text", "text": "Hi"}])), BEYOND_TEXT),
     "no content": (ask({"role": "assistant", "content": None}), BEYOND_TEXT),
     "no content at all": (ask({"role": "assistant"}), BEYOND_TEXT),
@@ -52,5 +72,20 @@ def test_what_a_request_holds(body: dict[str, Any], held: int) -> None:
 
 
 def test_concerns_can_be_added_up() -> None:
-    every = (ALWAYS, NULLS, TOOLS, FORMAT, EFFORT, LIMIT, BEYOND_TEXT)
+    every = (ALWAYS, NULLS, TOOLS, FORMAT, EFFORT, LIMIT, BEYOND_TEXT, SETTINGS, STREAM, RENAMED)
     assert sum(every) == 2 ** len(every) - 1
+
+
+@pytest.mark.parametrize(
+    ("facts", "added"),
+    [
+        ({}, 0),
+        ({"stream": "never", "always_send": {"context": []}, "optional_fields": {"seed": "ignored"}}, 0),
+        ({"stream": "always"}, STREAM),
+        ({"always_send": {"stream_options": {}}}, STREAM),
+        ({"optional_fields": {"model": "ignored"}}, SETTINGS),
+        ({"optional_fields": {"messages": "ignored"}, "stream": "always"}, SETTINGS | STREAM),
+    ],
+)
+def test_what_every_request_holds_for_a_server(facts: dict[str, Any], added: int) -> None:
+    assert added_by(profile(facts).request) == added

@@ -18,6 +18,7 @@ from svir_proxy.profiles.schema import Fact, Profile
 from svir_proxy.request import REWRITES, UpstreamRequest
 from svir_proxy.request.context import Context
 from svir_proxy.request.reasons import reason
+from svir_proxy.request.retry import apply_learned
 from tests.request.strategies import ANY_BODY
 from tests.request.support import MODEL, PLAIN, ask, bodies, call, client, differences, profile, rewrite, user
 
@@ -109,7 +110,7 @@ def test_stream_tells_what_the_server_is_asked() -> None:
 
 
 def test_each_rewrite_is_there_once() -> None:
-    assert len({rewrite for rewrite, _ in REWRITES}) == len(REWRITES)
+    assert len({step.rewrite for step in REWRITES}) == len(REWRITES)
 
 
 # ----------------------------------------------------------------------- any body
@@ -137,7 +138,13 @@ def _extreme(value: str) -> Profile:
     return Profile.model_validate(PLAIN.model_dump() | {"request": facts})
 
 
-_SERVERS: Final = [*PROFILES.values()] + [_extreme(value) for value in get_args(Fact)]
+_SERVERS: Final = [
+    *PROFILES.values(),
+    *map(_extreme, get_args(Fact)),
+    profile({"optional_fields": {"model": "ignored"}}),
+    profile({"always_send": {"stream_options": {"include_usage": True}}}),
+    profile({"always_send": {"stream": True}}),
+]
 _REFUSALS: Final = {
     "invalid_request",
     "unsupported_parameter",
@@ -165,28 +172,37 @@ def test_any_body_is_rewritten_or_refused(body: dict[str, Any], served: Profile)
         result.expectation.unmet([], "{}")
 
 
-def _through_all(body: Body, served: Profile) -> tuple[list[Any], list[str], Expectation | None] | ProxyError:
+def _through_all(body: Body, served: Profile) -> tuple[list[Any], tuple[str, ...], Expectation | None] | ProxyError:
     """What becomes of *body* where it goes through every rewrite, whatever it holds."""
     try:
         context = Context(client(dict(body)), served, MODEL)
-        for rewrite_, _ in REWRITES:
-            body = rewrite_(body, context)
+        for step in REWRITES:
+            body = step.rewrite(body, context)
     except ProxyError as error:
         return error
-    return [*body.items()], context.notes, (context.expectations or [None])[0]
+    return [*body.items()], context.notes, context.expectation
 
 
 @given(ANY_BODY, st.sampled_from(_SERVERS))
 def test_a_rewrite_that_does_not_concern_a_request_had_nothing_to_do(body: dict[str, Any], served: Profile) -> None:
     result = _attempt(body, served, MODEL)
     if isinstance(result, UpstreamRequest):
-        assert ([*result.body.items()], [*result.notes], result.expectation) == _through_all(body, served)
+        assert ([*result.body.items()], result.notes, result.expectation) == _through_all(body, served)
     else:
         assert result == _through_all(body, served)
 
 
 _ONE_THING: Final = {
+    "nothing": ask(),
     "a model": ask(model="alias"),
+    "no model": ask(model=None),
+    "a stream": ask(stream=True),
+    "no stream": ask(stream=False),
+    "a stream's options": ask(stream_options={"include_usage": True}),
+    "a setting": ask(temperature=0.5),
+    "stop sequences": ask(stop=["a"]),
+    "a field of no protocol": ask(top_k=3),
+    "logprobs": ask(logprobs=True, top_logprobs=2),
     "a null": ask(seed=None),
     "a tool": ask(tools=[{"type": "function", "name": "f", "strict": True}], tool_choice="required"),
     "no tools": ask(tools=[]),
@@ -214,8 +230,23 @@ def test_nor_had_it_with_one_thing_or_with_what_clients_send(name: str) -> None:
     for served in _SERVERS:
         result = _attempt(body, served, MODEL)
         if isinstance(result, UpstreamRequest):
-            through = ([*result.body.items()], [*result.notes], result.expectation)
+            through = ([*result.body.items()], result.notes, result.expectation)
             assert through == _through_all(body, served), served.name
+
+
+def test_what_was_learned_of_a_server_counts_from_the_next_request_on() -> None:
+    served = PLAIN.model_copy()
+    body = ask({"role": "user", "content": "a"}, {"role": "user", "content": "b"}, seed=1)
+    assert rewrite(body, served).notes == ()
+    for path, value, note in (
+        ("consecutive_roles", "rejected", "role.consecutive=merged"),
+        ("optional_fields.seed", "rejected", "drop=seed"),
+        ("always_send.store", False, "add=store"),
+        ("stream", "always", "stream=always"),
+    ):
+        learned = apply_learned(served, {f"request.{path}": value})
+        assert rewrite(body, learned).notes == (note,)
+        assert rewrite(body, served).notes == ()
 
 
 def test_names_that_clients_choose_do_no_harm_to_a_header() -> None:

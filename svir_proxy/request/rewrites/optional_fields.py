@@ -18,6 +18,7 @@ from __future__ import annotations
 from typing import Any, Final
 
 from svir_proxy.client_request import Body
+from svir_proxy.profiles.schema import RequestFacts
 from svir_proxy.request.context import Context, without
 
 DEMANDS: Final = frozenset(
@@ -75,25 +76,34 @@ _PROTOCOL: Final = frozenset(
         "web_search_options",
     }
 )
+_WORDS: Final = _PROTOCOL | DEMANDS
+"""All fields that are not foreign."""
 _TOGETHER: Final = {"top_logprobs": "logprobs"}
 """Fields that are refused without another one."""
 
 
 def is_foreign(name: str) -> bool:
     """Whether the protocol has no such field."""
-    return name not in _PROTOCOL and name not in DEMANDS
+    return name not in _WORDS
+
+
+def leaves_out(facts: RequestFacts) -> bool:
+    """Whether there is any field that `leave_out_rejected` leaves out, or tells of, at a server of these *facts*."""
+    known = facts.optional_fields.values()
+    return facts.unknown_fields == "rejected" or facts.stop == "ignored" or "ignored" in known or "rejected" in known
 
 
 def leave_out_rejected(body: Body, context: Context) -> Body:
     """Drop the fields that the profile says, or this proxy has learned, are rejected; tell those that are ignored."""
     facts = context.profile.request
     optional_fields = facts.optional_fields
+    rejects_foreign = facts.unknown_fields == "rejected"
     rejected: list[str] = []
     ignored: list[str] = []
     for name, value in body.items():
         fact = facts.stop if name == "stop" else optional_fields.get(name)
         if fact is None:
-            if facts.unknown_fields == "rejected" and is_foreign(name):
+            if rejects_foreign and name not in _WORDS:
                 rejected.append(name)
         elif fact == "rejected":
             if name not in DEMANDS:

@@ -20,6 +20,7 @@ from collections.abc import Sequence
 from typing import Any, Final
 
 from svir_proxy.client_request import Body
+from svir_proxy.profiles.schema import RequestFacts
 from svir_proxy.request.context import Context, map_messages, with_values
 
 _MERGED: Final = ("user", "assistant")
@@ -41,6 +42,11 @@ def translate_roles(body: Body, context: Context) -> Body:
         return {**message, "role": "system"}
 
     return map_messages(body, change)
+
+
+def orders(facts: RequestFacts) -> bool:
+    """Whether `order_messages` has anything to do for a server of these *facts*."""
+    return facts.late_system in _LOST or facts.consecutive_roles in _LOST
 
 
 def order_messages(body: Body, context: Context) -> Body:

@@ -32,21 +32,23 @@ def decide_stream(body: Body, context: Context) -> Body:
     if body.get("stream") is not True:
         context.note("stream=always")
         body = with_values(body, {"stream": True})
-    return _ask_for_usage(_without_logprobs(body, context), context)
+    if body.get("logprobs"):
+        body = _without_logprobs(body, context)
+    return _ask_for_usage(body, context)
 
 
 def _is_stream(body: Body, context: Context) -> bool:
     facts = context.profile.request
     if facts.stream == "never" or (facts.stream_with_tools in _LOST and body.get("tools")):
         return False
-    return context.request.stream or (facts.stream == "always" and _stream_logprobs(body, context) not in _LOST)
+    if context.request.stream or facts.stream != "always":
+        return context.request.stream
+    return not body.get("logprobs") or _stream_logprobs(body, context) not in _LOST
 
 
 def _stream_logprobs(body: Body, context: Context) -> Fact:
-    """What becomes of the request's logprobs in a stream."""
+    """What becomes of logprobs in a stream of this request."""
     facts = context.profile.request
-    if not body.get("logprobs"):
-        return "kept"
     if body.get("tools") and facts.stream_logprobs_with_tools != "kept":
         return facts.stream_logprobs_with_tools
     return facts.stream_logprobs
