@@ -42,21 +42,30 @@ class Outbox:
         self._came = 0  # in this turn
         self._is_lonely = True
 
-    def put(self, sender: Sender, loop: Loop) -> None:
-        """Have *sender* send in this turn of *loop*, which is the same each time."""
+    def delays(self, sender: Sender, loop: Loop) -> bool:
+        """Whether *sender* sends at the end of this turn of *loop*, when it is told to; else it does so now, by itself.
+
+        The *loop* is the same each time.
+        """
         self._came += 1
         if self._came == 1:
             loop.call_soon(self._flush)
             if self._is_lonely:
-                _release(sender)
-                return
+                return False
         self._waiting.append(sender)
+        return True
+
+    def put(self, sender: Sender, loop: Loop) -> None:
+        """Have *sender* send in this turn of *loop*, now or at its end."""
+        if not self.delays(sender, loop):
+            _release(sender)
 
     def _flush(self) -> None:
         self._is_lonely, self._came = self._came == 1, 0
-        waiting, self._waiting = self._waiting, []
-        for sender in waiting:
-            _release(sender)
+        if self._waiting:
+            waiting, self._waiting = self._waiting, []
+            for sender in waiting:
+                _release(sender)
 
 
 def _release(sender: Sender) -> None:

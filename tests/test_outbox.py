@@ -79,6 +79,18 @@ def test_who_is_alone_turn_after_turn_waits_for_nobody(loop: Loop) -> None:
     assert loop.soon == []
 
 
+def test_who_sends_by_itself_is_asked_nothing(loop: Loop) -> None:
+    outbox = Outbox()
+    sent: list[str] = []
+    told = []
+    for names in ("a", "bc", "d", "e"):
+        told.append([outbox.delays(Sender(name, sent), loop) for name in names])
+        assert sent == []
+        loop.turn()
+        sent.clear()
+    assert told == [[False], [False, True], [True], [False]]
+
+
 @pytest.mark.parametrize("alone", [False, True])
 def test_one_that_fails_keeps_nobody_else_from_sending(
     alone: bool, loop: Loop, outbox: Outbox, caplog: pytest.LogCaptureFixture

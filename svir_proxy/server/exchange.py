@@ -153,17 +153,17 @@ class Exchange:
             try:
                 decoder = upstream.decoder(response)
             except ProxyError:
-                response.body.close()
+                response.close()
                 raise
         except ProxyError as error:
             return error
         normalizer = self._normalizer()
         limit = upstream.limits.max_answer_bytes
-        if decoder is None and (whole := response.body.at_hand(limit)) is not None:
+        if decoder is None and (whole := response.at_hand(limit)) is not None:
             answer.take(normalizer.receive_whole(whole))
             failed = normalizer.error
         else:
-            failed = await Reception(normalizer, answer, watch, decoder, limit).receive(response.body)
+            failed = await Reception(normalizer, answer, watch, decoder, limit).receive(response)
         if normalizer.call_extras:
             self._calls.keep(upstream.name, normalizer.call_extras)
         return failed

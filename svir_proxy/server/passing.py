@@ -145,7 +145,7 @@ class Passing:
         try:
             return Success(upstream, response, errors)
         except ProxyError:
-            response.body.close()
+            response.close()
             raise
 
     def _respond(self) -> Awaitable[UpstreamResponse]:
@@ -162,7 +162,7 @@ class Success:
     def __init__(self, upstream: Upstream, response: UpstreamResponse, errors: ErrorReader) -> None:
         self.upstream = upstream
         self.status = response.status
-        self.body = response.body
+        self.body = response
         self._errors = errors
         self._kept = {name: value for raw, value in reversed(response.headers) if (name := raw.lower()) in _KEPT}
         media = self._kept.get(b"content-type", b"").decode("latin-1").partition(";")[0].strip().lower()

@@ -17,7 +17,7 @@ from svir_proxy.errors import ProxyError
 from svir_proxy.response.lifecycle import OVER, State
 from svir_proxy.response.normalizer import StreamNormalizer
 from svir_proxy.server.answer import Answer
-from svir_proxy.server.transport import Decoder, UpstreamBody
+from svir_proxy.server.transport import Decoder, UpstreamResponse
 from svir_proxy.settings import Timeouts
 
 _LINGER: Final = 1.0
@@ -132,13 +132,13 @@ class Reception:
         """Whether nothing of the body counts any more."""
         self._done: asyncio.Future[None] | None = None
         self._ended = False
-        self._body: UpstreamBody | None = None
+        self._body: UpstreamResponse | None = None
         self._pieces = 0
         self._lingering: asyncio.TimerHandle | None = None
         self.error: ProxyError | None = None
         """Why the answer failed, if it did."""
 
-    async def receive(self, body: UpstreamBody) -> ProxyError | None:
+    async def receive(self, body: UpstreamResponse) -> ProxyError | None:
         """Receive *body* to its end; the error of a failed answer, None for a complete one."""
         self._body = body
         self._answer.begin_source(self)
@@ -217,7 +217,7 @@ class Reception:
         if self._done is not None and not self._done.done():
             self._done.set_result(None)
 
-    def _release(self, body: UpstreamBody) -> None:
+    def _release(self, body: UpstreamResponse) -> None:
         """Let a body that is about to end do so; stop the generation of any other."""
         if not self._ended and self._lifecycle.state is State.COMPLETE:
             self._lingering = self._watch.loop.call_later(_LINGER, body.close)

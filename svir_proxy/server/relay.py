@@ -15,7 +15,7 @@ from starlette.types import Message, Send
 from svir_proxy.errors import ProxyError
 from svir_proxy.server.quotas.passed_tokens import PassedMeter
 from svir_proxy.server.sender import Sender
-from svir_proxy.server.transport import Decoder, UpstreamBody
+from svir_proxy.server.transport import Decoder, UpstreamResponse
 from svir_proxy.settings import Timeouts
 
 _EVENT_ENDS: Final = (b"\n\n", b"\r\n\r\n", b"\r\r")
@@ -52,7 +52,7 @@ class Relay:
         self._heard = False
         self._paused_at: float | None = None
         self._timer: asyncio.TimerHandle | None = None
-        self._body: UpstreamBody | None = None
+        self._body: UpstreamResponse | None = None
         self._over = self._ended = False
         self._done: asyncio.Future[None] = self._loop.create_future()
         self._tail = b"\n\n"  # of what was sent
@@ -62,7 +62,7 @@ class Relay:
         self.held = bytearray()
         """The whole of a small answer, where there is `room`."""
 
-    async def run(self, body: UpstreamBody) -> ProxyError | None:
+    async def run(self, body: UpstreamResponse) -> ProxyError | None:
         """Pass *body* on to its end, and close it; the error where it is not whole."""
         self._body = body
         self._sender.source = self

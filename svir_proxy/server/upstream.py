@@ -21,12 +21,11 @@ from svir_proxy.response.normalizer import Limits
 from svir_proxy.response.upstream_error import ErrorReader
 from svir_proxy.server.http import Headers
 from svir_proxy.server.places import Places
-from svir_proxy.server.pulled_body import PulledBody
+from svir_proxy.server.pulled_response import PulledResponse
 from svir_proxy.server.transport import (
-    BODY,
+    RESPONSE,
     Decoder,
     PostHead,
-    UpstreamBody,
     UpstreamResponse,
     UpstreamTransport,
     content_decoder,
@@ -46,8 +45,6 @@ _PORTS: Final = {"http": 80, "https": 443}
 _MAX_HEADS: Final = 64
 """Heads that are kept: clients have few that differ, but may make up any number."""
 _NO_DESCRIPTOR: Final = frozenset({errno.EMFILE, errno.ENFILE})
-_ENCODING: Final = b"content-encoding"
-_LENGTH: Final = len(_ENCODING)
 _LONGEST_PASSED: Final = 300
 """Bytes of a header's value that is passed on."""
 _CLOSED: Final = re.compile(r"closed the connection|disconnected")
@@ -117,7 +114,7 @@ class Upstream:
     async def chat(
         self, body: Body, model: str, blobs: Blobs | None = None, more: Mapping[str, str] | None = None
     ) -> UpstreamResponse:
-        """Send a chat request; the response comes with its head, whatever its status. The caller closes its body.
+        """Send a chat request; the response comes with its head, whatever its status. The caller closes it.
 
         *blobs* are the payloads that markers in *body* stand for, *more* the headers that this request alone has. Only
         connecting has a limit of time of its own. Raises ProxyError where there is no response.
@@ -214,10 +211,7 @@ class Upstream:
 
     def decoder(self, response: UpstreamResponse) -> Decoder | None:
         """What undoes the response's content-encoding, if it has one; raises ProxyError where nothing can."""
-        for name, _ in response.headers:
-            if len(name) == _LENGTH and name.lower() == _ENCODING:
-                break
-        else:
+        if not response.is_encoded:
             return None
         try:
             return content_decoder(httpx.Headers(response.headers), max_bytes=None)
@@ -251,14 +245,13 @@ class Upstream:
             response = await self._transport.handle_async_request(request)
         except httpx.TransportError as exc:
             raise _in_words(self.name, exc) from exc
-        body = response.extensions.get(BODY) or cast(UpstreamBody, PulledBody(response))
-        return UpstreamResponse(response.status_code, response.headers.raw, body)
+        return response.extensions.get(RESPONSE) or cast(UpstreamResponse, PulledResponse(response))
 
     async def _read(self, response: UpstreamResponse, into: bytearray, limit: int) -> None:
         """Read the whole body *into* a buffer and close it; raises ProxyError past *limit* bytes, or if it breaks."""
         try:
             decoder = self.decoder(response)
-            async for data in response.body:
+            async for data in response:
                 for piece in (data,) if decoder is None else decoder.pieces(data):
                     into += piece
                     if len(into) > limit:
@@ -268,7 +261,7 @@ class Upstream:
         except (httpx.TransportError, httpx.DecodingError) as exc:
             raise _in_words(self.name, exc) from exc
         finally:
-            await response.body.aclose()
+            await response.aclose()
 
 
 async def _streamed(pieces: list[bytes | memoryview]) -> AsyncIterator[bytes]:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import AsyncIterator
-from typing import Any
+from typing import Any, cast
 
 import httpx
 import pytest
@@ -13,6 +13,7 @@ from svir_proxy.errors import ProxyError
 from svir_proxy.request.model_field import ModelInJson
 from svir_proxy.server.catalog import Route
 from svir_proxy.server.passing import Passed, PassedAnswer, Passing, Success
+from svir_proxy.server.pulled_response import PulledResponse
 from svir_proxy.server.transport import UpstreamResponse
 from svir_proxy.server.upload import Upload
 from svir_proxy.server.upstream import Upstream
@@ -33,7 +34,7 @@ def upstream(answer: Any = None, **backend: Any) -> Upstream:
 
 def success(headers: Headers, status: int = 200) -> Success:
     server = upstream()
-    response = UpstreamResponse(status, headers, None)  # type: ignore[arg-type]
+    response = cast(UpstreamResponse, PulledResponse(httpx.Response(status, headers=headers)))
     return Success(server, response, server.error_reader(ClientRequest.without_chat("m")))
 
 

@@ -16,8 +16,8 @@ import pytest
 
 from svir_proxy.client_request import ClientRequest
 from svir_proxy.errors import ProxyError
-from svir_proxy.server.pulled_body import PulledBody
-from svir_proxy.server.transport import UpstreamBody
+from svir_proxy.server.pulled_response import PulledResponse
+from svir_proxy.server.transport import UpstreamResponse
 from svir_proxy.server.upstream import Upstream
 from svir_proxy.settings import Backend, LimitSettings
 from tests.server.conftest import Clock
@@ -75,7 +75,7 @@ async def sent(**backend: Any) -> tuple[httpx.Request, httpx.Request]:
     made = upstream(network, **backend)
     await made.chat({"model": "a/b", "é": "ü"}, "a/b c")
     await made.list_models()
-    assert isinstance((await made.chat({}, "m")).body, PulledBody)
+    assert isinstance(await made.chat({}, "m"), PulledResponse)
     return network.requests[0], network.requests[1]
 
 
@@ -269,8 +269,8 @@ async def test_it_talks_to_a_real_server() -> None:
     peer = await server.accept()
     await peer.answer(whole({}))
     response = await soon(asking)
-    assert isinstance(response.body, UpstreamBody)
-    response.body.close()
+    assert isinstance(response, UpstreamResponse)
+    response.close()
     await soon(made.close())
     await peer.gone()
     await server.stop()
@@ -324,14 +324,14 @@ async def test_headers_of_one_request_are_of_no_other(own: bool, large: bool) ->
                 (await peer.answer(whole({}, 200, "connection: close"))).split(b"\r\n\r\n")[0].decode().split("\r\n")
             )
             heads.append(dict(line.split(": ", 1) for line in lines[1:]))
-            (await soon(asked)).body.close()
+            (await soon(asked)).close()
         await made.close()
         await server.stop()
     else:
         network = Network()
         made = upstream(network)
         for given in (more, None):
-            (await made.chat(request.body, "m", request.blobs, given)).body.close()
+            (await made.chat(request.body, "m", request.blobs, given)).close()
         heads = [dict(request.headers) for request in network.requests]
     first, second = heads
     assert {name: first.pop(name) for name in more} == more

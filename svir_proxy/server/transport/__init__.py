@@ -1,19 +1,17 @@
 """The way to the model servers: an httpx transport with connections of its own, and bodies that can be pushed."""
 
-from svir_proxy.server.transport.body import BodySink, UpstreamBody
-from svir_proxy.server.transport.connection import UpstreamResponse
 from svir_proxy.server.transport.decoding import Decoder, content_decoder
 from svir_proxy.server.transport.head import PostHead, post_head
 from svir_proxy.server.transport.limits import TransportLimits
-from svir_proxy.server.transport.transport import BODY, UpstreamTransport
+from svir_proxy.server.transport.response import BodySink, UpstreamResponse
+from svir_proxy.server.transport.transport import RESPONSE, UpstreamTransport
 
 __all__ = [
-    "BODY",
+    "RESPONSE",
     "BodySink",
     "Decoder",
     "PostHead",
     "TransportLimits",
-    "UpstreamBody",
     "UpstreamResponse",
     "UpstreamTransport",
     "content_decoder",

@@ -1,19 +1,19 @@
 """One connection to a server: the loop's callbacks on one side, a request and its response on the other.
 
-A connection is idle, in an exchange, or closed. In an exchange `_body` is set; `_head` is set as long as the response
-head has not come. Both are cleared before anybody is told, so that a consumer may do anything from within a callback.
+A connection is idle, in an exchange, or closed. In an exchange `_response` is set; `_head` is set as long as its head
+has not come. Both are cleared before anybody is told, so that a consumer may do anything from within a callback.
 """
 
 from __future__ import annotations
 
 import asyncio
 import select
-from typing import TYPE_CHECKING, Final, NamedTuple, Protocol, cast
+from typing import TYPE_CHECKING, Final, Protocol, cast
 
 import httpx
 
-from svir_proxy.server.transport.body import UpstreamBody
 from svir_proxy.server.transport.parser import ResponseParser
+from svir_proxy.server.transport.response import UpstreamResponse
 from svir_proxy.server.transport.sending import send, send_listening
 from svir_proxy.server.transport.waiting import within
 
@@ -21,10 +21,6 @@ if TYPE_CHECKING:
     from svir_proxy.outbox import Outbox
     from svir_proxy.server.transport.head import Origin, Outgoing
     from svir_proxy.server.transport.limits import TransportLimits
-
-Headers = list[tuple[bytes, bytes]]
-_ONE_WRITE: Final = 64 * 1024
-"""Bytes up to which a content is copied behind its head, to leave in one segment and one system call."""
 
 _LARGE_READ: Final = 64 * 1024
 """Bytes of a read after which the socket rests until the loop's next turn: as long as a server that floods has more,
@@ -47,19 +43,10 @@ class Home(Protocol):
         """The connection is no more."""
 
 
-class UpstreamResponse(NamedTuple):
-    """A response whose head has come. Its body must be closed."""
-
-    status: int
-    headers: Headers
-    body: UpstreamBody
-
-
-class Connection(asyncio.Protocol):
-    """A connection to *origin*, for one exchange at a time."""
+class Connection:
+    """A connection to *origin*, for one exchange at a time: an `asyncio.Protocol` that is given whole reads."""
 
     __slots__ = (
-        "_body",
         "_congested",
         "_drain",
         "_head",
@@ -70,7 +57,7 @@ class Connection(asyncio.Protocol):
         "_loop",
         "_outgoing",
         "_parser",
-        "_readable",
+        "_response",
         "_resting",
         "_sent",
         "_stopped",
@@ -78,7 +65,15 @@ class Connection(asyncio.Protocol):
         "closed",
         "idle_since",
         "origin",
+        "readable",
     )
+
+    readable: select.poll
+    """Whether the server has sent anything or ended the connection, seen by the loop or not.
+
+    The loop alone may be a turn behind: an unasked-for response would then be taken for the next request's, and a
+    request be written to a connection that has ended. Of a connection that is `closed` it must not be asked.
+    """
 
     def __init__(self, origin: Origin, home: Home, limits: TransportLimits) -> None:
         self.origin = origin
@@ -89,68 +84,80 @@ class Connection(asyncio.Protocol):
         self._loop = asyncio.get_running_loop()
         self._parser = ResponseParser(limits)
         self._transport: asyncio.Transport | None = None
-        self._body: UpstreamBody | None = None
-        self._head: asyncio.Future[tuple[int, Headers]] | None = None
+        self._response: UpstreamResponse | None = None
+        self._head: asyncio.Future[None] | None = None
         self._drain: asyncio.Future[None] | None = None
         self._outgoing = b""  # a whole request, until the end of the turn
         self._congested = self._held = self._resting = self._stopped = self._sent = self._last = False
 
     # for the transport
 
+    def ask(
+        self, request: bytes, *, head_request: bool = False, last: bool = False
+    ) -> tuple[UpstreamResponse, asyncio.Future[None]]:
+        """Send a whole *request*; the response to come, and what is to be awaited until its head is there.
+
+        Must be given up (`give_up`) where that fails or is cancelled, of which it raises ReadError and
+        RemoteProtocolError itself. *last*: the connection is closed afterwards. Where *request* is empty, the caller
+        writes one. A connection from the pool has to be asked in the turn in which it was taken.
+        """
+        self._parser.start(head_request=head_request)
+        transport = self._transport
+        if self.closed or transport is None:
+            raise httpx.RemoteProtocolError("the server closed the connection without a response")
+        response = self._response = UpstreamResponse(self, self._limits.body_buffer)
+        head = self._head = self._loop.create_future()
+        self._last = last
+        self._sent = False
+        if request:
+            if self._home.outbox.delays(self, self._loop):
+                self._outgoing = request
+            else:
+                self._sent = True
+                try:
+                    transport.write(request)
+                except BaseException:
+                    self.give_up(response, head)
+                    raise
+        return response, head
+
+    def give_up(self, response: UpstreamResponse, head: asyncio.Future[None]) -> None:
+        """Close at once: nobody waits for *response* any more, of which *head* was awaited."""
+        if self._response is response:  # else it is whole, and the connection may be another request's by now
+            self._response = self._head = None
+            self.abort()
+        if head.done() and not head.cancelled():
+            head.exception()  # seen: the loop has nothing to complain about
+
     async def exchange(
         self, out: Outgoing, *, head_request: bool = False, read: float | None = None, write: float | None = None
     ) -> UpstreamResponse:
-        """Send a request and await the head of its response.
+        """Send a request of any kind and await the head of its response.
 
         *write* bounds each wait for the server to take more, *read* the wait for the head from then on (seconds).
         Raises ReadError, RemoteProtocolError, ReadTimeout, WriteTimeout and what `send` raises. The connection is
         closed at once when this fails or is cancelled.
         """
-        self._parser.start(head_request=head_request)
-        if self.closed:
-            raise httpx.RemoteProtocolError("the server closed the connection without a response")
-        body = self._body = UpstreamBody(self, self._limits.body_buffer)
-        head = self._head = self._loop.create_future()
-        self._sent = False
-        self._last = out.last
+        request, content = out.one_write, out.content
+        response, head = self.ask(request, head_request=head_request, last=out.last)
         try:
-            if not isinstance(out.content, bytes):
+            if not isinstance(content, bytes):
                 self._sent = await send_listening(self, out, write, head)
-            elif out.length is None or out.length > _ONE_WRITE:
+            elif not request:
                 self._sent = await send(self, out, write)
-            else:
-                self._outgoing = out.head + out.content
-                self._home.outbox.put(self, self._loop)
             if read is None:
-                status, headers = await head
+                await head
             else:
-                status, headers = await within(head, read, httpx.ReadTimeout, "the server sent no response in time")
+                await within(head, read, httpx.ReadTimeout, "the server sent no response in time")
         except BaseException:
-            if self._body is body:  # else the response is whole, and the connection may be another request's by now
-                self._body = self._head = None
-                self.abort()
-            if head.done() and not head.cancelled():
-                head.exception()  # seen: the loop has nothing to complain about
+            self.give_up(response, head)
             raise
-        return UpstreamResponse(status, headers, body)
+        return response
 
     @property
     def heard(self) -> bool:
         """Whether a byte of the latest response has arrived."""
         return self._parser.started
-
-    @property
-    def idle_seconds(self) -> float:
-        """How long it has not been used."""
-        return self._loop.time() - self.idle_since
-
-    def is_quiet(self) -> bool:
-        """Whether the server has neither sent anything nor ended the connection, seen by the loop or not.
-
-        The loop alone may be a turn behind: an unasked-for response would then be taken for the next request's, and
-        a request be written to a connection that has ended.
-        """
-        return not self.closed and not self._readable.poll(0)
 
     def abort(self) -> None:
         """Close at once, whatever is unsent or unread."""
@@ -168,9 +175,9 @@ class Connection(asyncio.Protocol):
     def release(self) -> None:
         """Send the request that waited for the end of the turn, unless its exchange is over."""
         data, self._outgoing = self._outgoing, b""
-        if self._body is None:
+        if self._response is None:
             return
-        if self.idle_since and not self.is_quiet():
+        if self.idle_since and (self.closed or self.readable.poll(0)):
             self.abort()  # what has come meanwhile answers nothing; see `data_received`
             return
         self._sent = True
@@ -190,7 +197,7 @@ class Connection(asyncio.Protocol):
             finally:
                 self._drain = None
 
-    # for the body
+    # for the response
 
     def hold_reading(self, hold: bool) -> None:
         """Stop or go on reading the socket."""
@@ -198,7 +205,7 @@ class Connection(asyncio.Protocol):
         self._regulate()
 
     def leave(self) -> None:
-        """The consumer of the body wants no more of it."""
+        """The consumer of the response wants no more of it."""
         self._settle()
 
     # for the loop
@@ -206,44 +213,50 @@ class Connection(asyncio.Protocol):
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         """Connected, and TLS agreed upon."""
         self._transport = cast("asyncio.Transport", transport)
-        self._readable = select.poll()
-        self._readable.register(transport.get_extra_info("socket").fileno(), select.POLLIN)
+        self.readable = select.poll()
+        self.readable.register(transport.get_extra_info("socket").fileno(), select.POLLIN)
         self._home.opened(self)
 
     def data_received(self, data: bytes) -> None:
         """One read."""
-        body = self._body
+        response = self._response
         # Nothing was asked for, or not yet: of a server that was asked before, that is no answer to what is asked next.
-        if body is None or (self._outgoing and self.idle_since):
+        if response is None or (self._outgoing and self.idle_since):
             self.abort()
             return
         if len(data) >= _LARGE_READ:
             self._rest()
         parser = self._parser
         data = parser.feed(data)
-        if self._head is not None and parser.head_complete:
-            head, self._head = self._head, None
+        head = self._head
+        if head is not None and parser.head_complete:
+            self._head = None
+            response.status, response.headers, response.is_encoded = parser.status, parser.headers, parser.is_encoded
             if not head.done():
-                head.set_result((parser.status, parser.headers))
+                head.set_result(None)
             if self._drain is not None:
                 self._wake()
+        if parser.complete:
+            self._settle()
+            response.end(None, data)
+            return
         if data:
-            body.feed(data)
-        if (parser.complete or parser.error is not None) and body is self._body:
-            self._finish(body, parser.error)
+            response.feed(data)
+        if parser.error is not None and response is self._response:
+            self._finish(response, parser.error)
 
     def eof_received(self) -> None:
         """The server has said all it will; the loop closes the connection, as nothing is left to say to it."""
         self.closed = True
-        if self._body is not None:
+        if self._response is not None:
             self._parser.end_of_input()
-            self._finish(self._body, self._parser.error)
+            self._finish(self._response, self._parser.error)
 
     def connection_lost(self, exc: Exception | None) -> None:
         """Closed by either side, or lost."""
         closed_here, self.closed = self.closed, True
         self._transport = None
-        if self._body is not None:
+        if self._response is not None:
             error: httpx.TransportError | None
             if closed_here:
                 error = httpx.ReadError("the connection was closed on this side")
@@ -255,7 +268,7 @@ class Connection(asyncio.Protocol):
             else:
                 self._parser.end_of_input()
                 error = self._parser.error
-            self._finish(self._body, error)
+            self._finish(self._response, error)
         self._parser.discard()
         self._home.lost(self)
 
@@ -270,7 +283,7 @@ class Connection(asyncio.Protocol):
 
     # within
 
-    def _finish(self, body: UpstreamBody, error: httpx.TransportError | None) -> None:
+    def _finish(self, response: UpstreamResponse, error: httpx.TransportError | None) -> None:
         """The response is over, for good or ill."""
         head, self._head = self._head, None
         self._settle()
@@ -278,11 +291,11 @@ class Connection(asyncio.Protocol):
             self._wake()
         if head is not None and not head.done():
             head.set_exception(error or httpx.RemoteProtocolError("no response"))
-        body.end(error)
+        response.end(error)
 
     def _settle(self) -> None:
         """End the exchange: back to the pool, or closed when anything is left of it."""
-        self._body = None
+        self._response = None
         transport = self._transport
         if (
             self._parser.reusable

@@ -17,6 +17,9 @@ if TYPE_CHECKING:
 Origin = tuple[bytes, bytes, int]
 """Scheme, host and port."""
 
+ONE_WRITE: Final = 64 * 1024
+"""Bytes up to which a content is copied behind its head, to leave in one segment and one system call."""
+
 _PORTS: Final = {b"http": 80, b"https": 443}
 _TOKEN: Final = rb"[!#$%&'*+\-.^_`|~0-9A-Za-z]++"
 _FIELD: Final = _TOKEN + rb": [\t\x20-\x7e\x80-\xff]*+\r\n"
@@ -33,6 +36,13 @@ class Outgoing(NamedTuple):
     """Bytes of the content; None: it is sent in chunks."""
     last: bool
     """Whether the head says that the connection is not to be used again."""
+
+    @property
+    def one_write(self) -> bytes:
+        """Head and content, where the content is at hand and small enough to be copied; else nothing."""
+        if isinstance(self.content, bytes) and self.length is not None and self.length <= ONE_WRITE:
+            return self.head + self.content
+        return b""
 
 
 def origin_of(url: httpx.URL) -> Origin:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import ssl
 from collections import deque
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, cast
 
 import httpx
 
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 
 class Pool:
-    """The connections of one transport, in one event loop.
+    """The connections of one transport, in the event loop that runs when it is made.
 
     There is no upper limit: a model server queues by itself, and a proxy that queues before it hides that.
     """
@@ -26,6 +26,7 @@ class Pool:
     def __init__(self, ssl_context: ssl.SSLContext | None, limits: TransportLimits) -> None:
         self._ssl_context = ssl_context
         self._limits = limits
+        self._loop = asyncio.get_running_loop()
         self._idle: dict[Origin, deque[Connection]] = {}
         self._connections: set[Connection] = set()
         self._timer: asyncio.TimerHandle | None = None
@@ -35,11 +36,14 @@ class Pool:
         self._emptied: asyncio.Future[None] | None = None
 
     def take(self, origin: Origin) -> Connection | None:
-        """The connection that was used last, or None."""
+        """The connection that was used last, or None. Its server has neither sent anything nor ended it."""
         stack = self._idle.get(origin)
+        if not stack:
+            return None
+        oldest = self._loop.time() - self._limits.idle_seconds
         while stack:
             connection = stack.pop()
-            if connection.idle_seconds < self._limits.idle_seconds and connection.is_quiet():
+            if connection.idle_since > oldest and not connection.closed and not connection.readable.poll(0):
                 return connection
             connection.abort()
         return None
@@ -51,12 +55,11 @@ class Pool:
         scheme, raw_host, port = origin
         host = raw_host.decode("ascii")
         secure = scheme == b"https"
-        loop = asyncio.get_running_loop()
         connection = Connection(origin, self, self._limits)
         try:
             async with asyncio.timeout(seconds) as timer:
-                await loop.create_connection(
-                    lambda: connection,
+                await self._loop.create_connection(
+                    lambda: cast("asyncio.Protocol", connection),
                     host,
                     port,
                     ssl=self._context() if secure else None,
@@ -83,7 +86,7 @@ class Pool:
             self._timer.cancel()
         if self._connections:
             if self._emptied is None:
-                self._emptied = asyncio.get_running_loop().create_future()
+                self._emptied = self._loop.create_future()
             for connection in tuple(self._connections):
                 connection.abort()
             await asyncio.shield(self._emptied)
@@ -106,7 +109,7 @@ class Pool:
         if len(stack) > self._limits.idle_connections:
             stack.popleft().abort()
         if self._timer is None:
-            self._timer = asyncio.get_running_loop().call_later(self._limits.idle_seconds, self._expire)
+            self._timer = self._loop.call_later(self._limits.idle_seconds, self._expire)
 
     def lost(self, connection: Connection) -> None:
         """Forget *connection*; in its stack it is passed over."""
@@ -116,8 +119,7 @@ class Pool:
 
     def _expire(self) -> None:
         """Close what has been idle for too long, then sleep until the next one is."""
-        loop = asyncio.get_running_loop()
-        limit = loop.time() - self._limits.idle_seconds
+        limit = self._loop.time() - self._limits.idle_seconds
         oldest = None
         for stack in self._idle.values():
             while stack and stack[0].idle_since <= limit:
@@ -126,7 +128,7 @@ class Pool:
                 oldest = stack[0].idle_since
         self._timer = None
         if oldest is not None:
-            self._timer = loop.call_at(oldest + self._limits.idle_seconds, self._expire)
+            self._timer = self._loop.call_at(oldest + self._limits.idle_seconds, self._expire)
 
     def _context(self) -> ssl.SSLContext:
         if self._ssl_context is None:

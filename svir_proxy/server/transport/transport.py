@@ -11,18 +11,22 @@ from typing import TYPE_CHECKING, Final
 
 import httpx
 
-from svir_proxy.server.transport.head import origin_of, outgoing
+from svir_proxy.server.transport.head import ONE_WRITE, origin_of, outgoing
 from svir_proxy.server.transport.limits import TransportLimits
 from svir_proxy.server.transport.pool import Pool
+from svir_proxy.server.transport.stream import ResponseStream
 
 if TYPE_CHECKING:
     import ssl
 
-    from svir_proxy.server.transport.connection import UpstreamResponse
-    from svir_proxy.server.transport.head import PostHead
+    from svir_proxy.server.transport.head import Origin, Outgoing, PostHead
+    from svir_proxy.server.transport.response import UpstreamResponse
 
-BODY: Final = "upstream_body"
-"""The response extension that holds its `UpstreamBody`."""
+RESPONSE: Final = "upstream_response"
+"""The extension of an `httpx.Response` that holds the `UpstreamResponse` it stands for."""
+
+_LOST: Final = (httpx.ReadError, httpx.RemoteProtocolError)
+"""How a connection fails that the server had closed before it answered."""
 
 
 class UpstreamTransport(httpx.AsyncBaseTransport):
@@ -32,9 +36,9 @@ class UpstreamTransport(httpx.AsyncBaseTransport):
     to take more of the request), *read* (the wait for the response head, from the last byte of the request on).
     *pool* means nothing here. The body has no limit of time: only its consumer knows what silence means.
 
-    ``response.stream`` and ``response.extensions["upstream_body"]`` are one `UpstreamBody`. Its bytes are as sent: a
-    content-encoding is the consumer's to undo (`content_decoder`), which httpx's own ``aread`` and ``aiter_bytes`` do
-    without a bound.
+    ``response.stream`` is the body of ``response.extensions["upstream_response"]``, an `UpstreamResponse`. Its bytes
+    are as sent: a content-encoding is the consumer's to undo (`content_decoder`), which httpx's own ``aread`` and
+    ``aiter_bytes`` do without a bound.
 
     Bytes contents go over kept-alive connections, and once more over a new one when the server had closed the old one
     before it answered. Streams cannot be sent again, so each gets a new connection.
@@ -49,16 +53,24 @@ class UpstreamTransport(httpx.AsyncBaseTransport):
 
     async def handle_async_request(self, request: httpx.Request) -> httpx.Response:
         """Send *request*; the response comes with its head, its body as it arrives. Close the response."""
+        timeout = request.extensions.get("timeout") or {}
         try:
-            answer = await self._answer(request)
+            response = await self._exchange(
+                origin_of(request.url),
+                outgoing(request),
+                timeout.get("connect"),
+                read=timeout.get("read"),
+                write=timeout.get("write"),
+                head_request=request.method == "HEAD",
+            )
         except httpx.RequestError as exc:
             exc.request = request
             raise
         return httpx.Response(
-            answer.status,
-            headers=answer.headers,
-            stream=answer.body,
-            extensions={BODY: answer.body},
+            response.status,
+            headers=response.headers,
+            stream=ResponseStream(response),
+            extensions={RESPONSE: response},
             request=request,
         )
 
@@ -75,29 +87,41 @@ class UpstreamTransport(httpx.AsyncBaseTransport):
 
         *connect*, *read* and *write* are its limits of time, in seconds.
         """
-        out = head.outgoing(content)
-        if (kept := self._pool.take(head.origin)) is not None:
-            try:
-                return await kept.exchange(out, read=read, write=write)
-            except (httpx.ReadError, httpx.RemoteProtocolError):
-                if kept.heard:
-                    raise
-        return await (await self._pool.connect(head.origin, connect)).exchange(out, read=read, write=write)
+        length = len(content)
+        if length > ONE_WRITE or read is not None or (kept := self._pool.take(head.origin)) is None:
+            return await self._exchange(head.origin, head.outgoing(content), connect, read=read, write=write)
+        request = b"%bcontent-length: %d\r\n\r\n%b" % (head.lines, length, content)
+        response, answered = kept.ask(request, last=head.last)
+        try:
+            await answered
+        except BaseException as exc:
+            kept.give_up(response, answered)
+            if kept.heard or not isinstance(exc, _LOST):
+                raise
+        else:
+            return response
+        fresh = await self._pool.connect(head.origin, connect)
+        return await fresh.exchange(head.outgoing(content), write=write)
 
     async def aclose(self) -> None:
         """Close all connections; responses that are being read end with ReadError."""
         await self._pool.close()
 
-    async def _answer(self, request: httpx.Request) -> UpstreamResponse:
-        origin, out = origin_of(request.url), outgoing(request)
-        timeout = request.extensions.get("timeout") or {}
-        read, write = timeout.get("read"), timeout.get("write")
-        head_request = request.method == "HEAD"
+    async def _exchange(
+        self,
+        origin: Origin,
+        out: Outgoing,
+        connect: float | None,
+        *,
+        read: float | None,
+        write: float | None,
+        head_request: bool = False,
+    ) -> UpstreamResponse:
         if isinstance(out.content, bytes) and (kept := self._pool.take(origin)) is not None:
             try:
                 return await kept.exchange(out, head_request=head_request, read=read, write=write)
-            except (httpx.ReadError, httpx.RemoteProtocolError):
+            except _LOST:
                 if kept.heard:
                     raise
-        fresh = await self._pool.connect(origin, timeout.get("connect"))
+        fresh = await self._pool.connect(origin, connect)
         return await fresh.exchange(out, head_request=head_request, read=read, write=write)

@@ -8,7 +8,8 @@ from typing import TYPE_CHECKING, Any
 import httpx
 import pytest
 
-from svir_proxy.server.transport import TransportLimits, UpstreamTransport
+from svir_proxy.server.transport import RESPONSE, TransportLimits, UpstreamTransport, post_head
+from svir_proxy.server.transport.stream import ResponseStream
 from tests.server.transport.raw_server import Certificate, RawServer, soon
 
 if TYPE_CHECKING:
@@ -49,9 +50,20 @@ async def transport(limits: TransportLimits) -> AsyncIterator[UpstreamTransport]
 Call = Any
 """``call(**request)``: a task that sends a request to the server and awaits the head of its response."""
 
+EITHER_WAY = pytest.mark.parametrize("call", ["as httpx's", "posted"], indirect=True)
+"""For what holds of `UpstreamTransport.post` as of `handle_async_request`."""
+
 
 @pytest.fixture
-def call(server: RawServer, transport: UpstreamTransport) -> Call:
+def call(request: pytest.FixtureRequest, server: RawServer, transport: UpstreamTransport) -> Call:
+    async def posted(content: bytes) -> httpx.Response:
+        response = await transport.post(post_head(httpx.URL(server.url()), httpx.Headers()), content, None)
+        stream = ResponseStream(response)
+        return httpx.Response(response.status, headers=response.headers, stream=stream, extensions={RESPONSE: response})
+
+    if getattr(request, "param", None) == "posted":
+        return lambda content=b"{}": asyncio.create_task(soon(posted(content)))
+
     def start(
         content: Any = b"{}", *, method: str = "POST", timeout: dict[str, float] | None = None, **more: Any
     ) -> asyncio.Task[httpx.Response]:

@@ -9,7 +9,9 @@ from typing import TYPE_CHECKING, Any
 import httpx
 import pytest
 
-from svir_proxy.server.transport import BODY, TransportLimits, UpstreamBody, UpstreamTransport
+from svir_proxy.server.transport import RESPONSE, TransportLimits, UpstreamResponse, UpstreamTransport, post_head
+from svir_proxy.server.transport.head import ONE_WRITE
+from tests.server.transport.conftest import EITHER_WAY
 from tests.server.transport.raw_server import Certificate, Peer, RawServer, body_of, soon, until
 
 if TYPE_CHECKING:
@@ -31,6 +33,7 @@ async def kept(server: RawServer, call: Call) -> Peer:
     return peer
 
 
+@EITHER_WAY
 @pytest.mark.parametrize("end", ["end", "reset"])
 async def test_a_kept_connection_that_ends_costs_nothing(end: str, server: RawServer, call: Call) -> None:
     old = await kept(server, call)
@@ -42,6 +45,7 @@ async def test_a_kept_connection_that_ends_costs_nothing(end: str, server: RawSe
     assert await body_of(await answer) == b"abc"
 
 
+@EITHER_WAY
 async def test_the_second_attempt_is_on_a_new_connection_and_the_last(server: RawServer, call: Call) -> None:
     first, second = call(), call()
     peers = [await server.accept(), await server.accept()]
@@ -61,6 +65,7 @@ async def test_the_second_attempt_is_on_a_new_connection_and_the_last(server: Ra
     assert server.accepted == 3
 
 
+@EITHER_WAY
 @pytest.mark.parametrize("beginning", [b"H", b"\r", OK, b"HTTP/1.1 100 Continue\r\n\r\n"])
 async def test_one_byte_of_a_response_forbids_another_attempt(
     beginning: bytes, server: RawServer, transport: UpstreamTransport, call: Call
@@ -74,6 +79,131 @@ async def test_one_byte_of_a_response_forbids_another_attempt(
     with pytest.raises(httpx.RemoteProtocolError):
         await answer
     assert server.accepted == 1
+
+
+@EITHER_WAY
+async def test_a_request_that_is_given_up_closes_its_kept_connection(server: RawServer, call: Call) -> None:
+    old = await kept(server, call)
+    answer = call()
+    await old.request()
+    answer.cancel()
+    with pytest.raises(asyncio.CancelledError):
+        await answer
+    assert await old.gone() == b""
+    assert server.accepted == 1
+
+
+@EITHER_WAY
+@pytest.mark.parametrize("whole", [False, True])
+async def test_a_cancellation_that_comes_with_the_response(
+    whole: bool, server: RawServer, transport: UpstreamTransport, call: Call
+) -> None:
+    old = await kept(server, call)
+    answer = call()
+    await old.request()
+    (connection,) = transport._pool._connections
+    answer.cancel()
+    connection.data_received(LENGTH_3 + (b"abc" if whole else b"ab"))  # the cancelled task has not run yet
+    with pytest.raises(asyncio.CancelledError):
+        await answer
+    assert connection.closed is not whole, "a connection whose response is whole is free"
+    follow = call()
+    await (old if whole else await server.accept()).answer(LENGTH_3 + b"def")
+    assert await body_of(await follow) == b"def"
+
+
+@EITHER_WAY
+async def test_a_cancellation_that_comes_too_late_leaves_the_connection_to_the_next(
+    server: RawServer, transport: UpstreamTransport, call: Call
+) -> None:
+    old = await kept(server, call)
+    answer = call()
+    await old.request()
+    (connection,) = transport._pool._connections
+    connection.data_received(LENGTH_3 + b"abc")
+    taken = transport._pool.take(connection.origin)
+    assert taken is connection
+    response, answered = connection.ask(b"GET / HTTP/1.1\r\nhost: h\r\n\r\n")
+    answer.cancel()
+    with pytest.raises(asyncio.CancelledError):
+        await answer
+    await old.answer(LENGTH_3 + b"def")
+    await soon(answered)
+    assert (response.status, [piece async for piece in response]) == (200, [b"def"])
+
+
+class Counted:
+    """Counts how often a connection is asked whether it can be read."""
+
+    def __init__(self, poll: Any) -> None:
+        self.asked = 0
+        self._poll = poll
+
+    def poll(self, milliseconds: int) -> Any:
+        self.asked += 1
+        return self._poll.poll(milliseconds)
+
+
+@EITHER_WAY
+@pytest.mark.parametrize(("lonely", "asked"), [(True, 1), (False, 2)])
+async def test_who_sends_in_the_turn_it_was_taken_asks_the_connection_once(
+    lonely: bool, asked: int, server: RawServer, transport: UpstreamTransport, call: Call
+) -> None:
+    old = await kept(server, call)
+    (connection,) = transport._pool._connections
+    counted = connection.readable = Counted(connection.readable)
+    transport._pool.outbox._is_lonely = lonely
+    answer = call()
+    await old.answer(LENGTH_3 + b"abc")
+    assert await body_of(await answer) == b"abc"
+    assert counted.asked == asked
+
+
+@EITHER_WAY
+async def test_a_request_that_cannot_be_written_is_given_up(
+    server: RawServer, transport: UpstreamTransport, call: Call, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    class Broken:
+        def write(self, data: bytes) -> None:
+            raise OSError("broken")
+
+        def abort(self) -> None:
+            self.aborted = True
+
+    await kept(server, call)
+    (connection,) = transport._pool._connections
+    with monkeypatch.context() as patch:
+        patch.setattr(connection, "_transport", Broken())
+        with pytest.raises(OSError, match="broken"):
+            await call()
+        assert connection._transport.aborted
+    assert transport._pool.take(connection.origin) is None
+
+
+@EITHER_WAY
+@pytest.mark.parametrize("content", [b"", b"x" * ONE_WRITE, b"x" * (ONE_WRITE + 1)], ids=len)
+async def test_both_ways_send_the_same(content: bytes, server: RawServer, call: Call) -> None:
+    old = await kept(server, call)
+    answer = call(content)
+    head = await old.head()
+    assert b"content-length: %d\r\n" % len(content) in head.lower()
+    assert await old.read(len(content)) == content
+    await old.send(LENGTH_3 + b"abc")
+    assert await body_of(await answer) == b"abc"
+    assert server.accepted == 1
+
+
+@pytest.mark.parametrize("close", [False, True])
+async def test_a_head_that_says_close_is_the_last(close: bool, server: RawServer, transport: UpstreamTransport) -> None:
+    url = httpx.URL(server.url())
+    heads = [post_head(url, httpx.Headers(more)) for more in ({}, {"connection": "close"} if close else {})]
+    peer = None
+    for head in heads:
+        answer = asyncio.create_task(soon(transport.post(head, b"{}", None)))
+        peer = peer or await server.accept()
+        await peer.answer(LENGTH_3 + b"abc")
+        assert (await answer).at_hand(3) == b"abc"
+    assert (transport._pool.take(heads[0].origin) is None) is close
 
 
 async def test_a_time_limit_forbids_another_attempt(server: RawServer, call: Call) -> None:
@@ -106,7 +236,7 @@ async def test_a_response_is_httpx_s(server: RawServer, call: Call) -> None:
     assert response.headers["retry-after"] == "3"
     assert response.headers.get_list("set-cookie") == ["a", "b"]
     assert response.request.headers["x-a"] == "1"
-    assert isinstance(response.extensions[BODY], UpstreamBody)
+    assert isinstance(response.extensions[RESPONSE], UpstreamResponse)
     assert await response.aread() == b"abc"
     assert response.is_closed
     with pytest.raises(httpx.HTTPStatusError):
@@ -253,7 +383,7 @@ async def test_tls_closed_within_the_sink(secure: RawServer, trusting: UpstreamT
     answer = ask(trusting, secure.url("https"), content=b"{}")
     peer = await secure.accept()
     await peer.answer(OK + b"Content-Length: 9\r\n\r\n")
-    body: UpstreamBody = (await answer).extensions[BODY]
+    body: UpstreamResponse = (await answer).extensions[RESPONSE]
     body.attach(Closing())
     await peer.send(b"abc")
     await peer.send(b"def")

@@ -1,4 +1,4 @@
-"""The body of any httpx response with the push interface of the project's own transport.
+"""Any httpx response with the interface of the project's own transport, which can be pushed.
 
 For transports that know no push: `httpx.MockTransport` in tests, the stock transport behind an HTTP proxy.
 """
@@ -14,11 +14,14 @@ import httpx
 from svir_proxy.server.transport import BodySink
 
 
-class PulledBody:
+class PulledResponse:
     """Pulls a response's stream in a task and pushes it into a sink. Closes the response in the end, in any case."""
 
     def __init__(self, response: httpx.Response) -> None:
         self._response = response
+        self.status = response.status_code
+        self.headers = response.headers.raw
+        self.is_encoded = "content-encoding" in response.headers
         self._running = asyncio.Event()
         self._running.set()
         self._closed = False

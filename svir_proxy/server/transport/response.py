@@ -1,4 +1,4 @@
-"""The body of one response, pushed into a sink or pulled as an httpx stream.
+"""One response: its head, and its body, which is pushed into a sink or pulled.
 
 Push is for relays: a read of the socket reaches the sink in the same turn of the loop, with no task, queue or future
 in between. Pull is for everything else. Both are fed by the connection and hold it back when they fall behind.
@@ -8,22 +8,21 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-from typing import TYPE_CHECKING, Protocol
+from typing import Protocol
 
 import httpx
 
-if TYPE_CHECKING:
-    from collections.abc import AsyncIterator
+Headers = list[tuple[bytes, bytes]]
 
 
 class BodySink(Protocol):
-    """Where a body is pushed to. It may call any method of the body from within its own."""
+    """Where a body is pushed to. It may call any method of the response from within its own."""
 
     def data_received(self, data: bytes) -> None:
         """Take the body bytes of one read, still encoded as the content-encoding says."""
 
     def body_ended(self, error: Exception | None) -> None:
-        """Once, after all data; not after `UpstreamBody.close` or `detach`. None: the body is whole.
+        """Once, after all data; not after `UpstreamResponse.close` or `detach`. None: the body is whole.
 
         Otherwise RemoteProtocolError (broken off, not valid HTTP), ReadError (connection lost), or what this sink
         itself raised from `data_received`.
@@ -31,7 +30,7 @@ class BodySink(Protocol):
 
 
 class Source(Protocol):
-    """The connection as its body sees it."""
+    """The connection as its response sees it."""
 
     def hold_reading(self, hold: bool) -> None:
         """Stop or go on reading the socket."""
@@ -40,8 +39,8 @@ class Source(Protocol):
         """The consumer wants no more: the connection is closed unless the response has just ended."""
 
 
-class UpstreamBody(httpx.AsyncByteStream):
-    """A body as it arrives. Must be closed, as the response it belongs to.
+class UpstreamResponse:
+    """A response whose head has come, and its body as it arrives. Must be closed.
 
     The connection goes back to its pool when the last byte has arrived, whether or not it was consumed by then;
     closing before that ends the connection at once, which is how a model server is told to stop.
@@ -55,14 +54,25 @@ class UpstreamBody(httpx.AsyncByteStream):
         "_delivering",
         "_ended",
         "_error",
+        "_holding",
         "_limit",
         "_paused",
         "_sink",
         "_source",
         "_waiter",
+        "headers",
+        "is_encoded",
+        "status",
     )
 
+    status: int
+    headers: Headers
+    """As sent."""
+    is_encoded: bool
+    """Whether there is a content-encoding among them."""
+
     def __init__(self, source: Source, limit: int) -> None:
+        """A response to come; its head is set when it has. *limit*: bytes that may wait to be read."""
         self._source: Source | None = source
         self._limit = limit
         self._buffer: list[bytes] = []
@@ -70,15 +80,15 @@ class UpstreamBody(httpx.AsyncByteStream):
         self._sink: BodySink | None = None
         self._waiter: asyncio.Future[None] | None = None
         self._error: Exception | None = None
-        self._ended = self._closed = self._paused = self._delivering = self._consumed = False
+        self._ended = self._closed = self._paused = self._holding = self._delivering = self._consumed = False
 
     def at_hand(self, limit: int) -> bytes | None:
         """The whole body, if all of it has come and none was read, up to *limit* bytes; it is then closed."""
-        if not self._ended or self._error is not None or self._buffered > limit or self._consumed:
+        if not self._ended or self._error is not None or self._buffered > limit or self._consumed or self._closed:
             return None
-        data = self._take() if self._buffer else b""
-        self.close()
-        return data
+        self._consumed = self._closed = True
+        buffer, self._buffer = self._buffer, []
+        return buffer[0] if len(buffer) == 1 else b"".join(buffer)
 
     # for the consumer that is pushed to
 
@@ -88,7 +98,8 @@ class UpstreamBody(httpx.AsyncByteStream):
             raise RuntimeError("the body is closed or already being read")
         self._sink = sink
         self._consumed = True
-        self._deliver()
+        if self._buffer or self._ended:
+            self._deliver()
 
     def detach(self) -> None:
         """Push no more; what arrives is kept for the next sink or for iteration."""
@@ -110,40 +121,41 @@ class UpstreamBody(httpx.AsyncByteStream):
             return
         self._closed = True
         self._sink = None
-        self._buffer.clear()
+        self._buffer = []
         self._buffered = 0
         source, self._source = self._source, None
         if source is not None:
             source.leave()
-        self._wake()
+        if self._waiter is not None:
+            self._wake()
 
     # for the consumer that pulls
 
-    async def __aiter__(self) -> AsyncIterator[bytes]:
+    def __aiter__(self) -> UpstreamResponse:
+        """Itself: there is one consumer."""
+        return self
+
+    async def __anext__(self) -> bytes:
         """What has arrived since the last step, as one piece. Raises what `BodySink.body_ended` would be given."""
         if self._sink is not None or self._waiter is not None:
             raise RuntimeError("the body is already being read")
         self._consumed = True
-        while True:
-            if self._buffer:
-                data = self._take()
-                self._regulate()
-                yield data
-            elif self._closed:
+        while not self._buffer:
+            if self._closed:
                 raise httpx.StreamClosed
-            elif self._ended:
-                if self._error is not None:
-                    raise self._error
-                return
-            else:
-                self._waiter = asyncio.get_running_loop().create_future()
-                try:
-                    await self._waiter
-                finally:
-                    self._waiter = None
+            if self._ended:
+                raise self._error or StopAsyncIteration
+            self._waiter = asyncio.get_running_loop().create_future()
+            try:
+                await self._waiter
+            finally:
+                self._waiter = None
+        data = self._take()
+        self._regulate()
+        return data
 
     async def aclose(self) -> None:
-        """`close`, as httpx calls it."""
+        """`close`, for who has also responses whose end takes time."""
         self.close()
 
     # for the connection
@@ -164,11 +176,14 @@ class UpstreamBody(httpx.AsyncByteStream):
         except Exception as exc:  # noqa: BLE001 - the loop must survive whatever a sink raises
             self._sink_failed(sink, exc)
 
-    def end(self, error: Exception | None) -> None:
-        """No more will come; the connection is no longer this body's."""
+    def end(self, error: Exception | None, data: bytes = b"") -> None:
+        """No more will come after *data*; the connection is no longer this response's."""
         self._source = None
         self._ended = True
         self._error = error
+        if data:
+            self._buffer.append(data)
+            self._buffered += len(data)
         if self._sink is not None:
             self._deliver()
         if self._waiter is not None:
@@ -195,7 +210,8 @@ class UpstreamBody(httpx.AsyncByteStream):
                     break
         finally:
             self._delivering = False
-        self._regulate()
+        if self._source is not None:
+            self._regulate()
 
     def _sink_failed(self, sink: BodySink, exc: Exception) -> None:
         self._report(exc)
@@ -211,15 +227,16 @@ class UpstreamBody(httpx.AsyncByteStream):
         )
 
     def _take(self) -> bytes:
-        buffer = self._buffer
-        data = buffer[0] if len(buffer) == 1 else b"".join(buffer)
-        buffer.clear()
+        buffer, self._buffer = self._buffer, []
         self._buffered = 0
-        return data
+        return buffer[0] if len(buffer) == 1 else b"".join(buffer)
 
     def _regulate(self) -> None:
-        if self._source is not None:
-            self._source.hold_reading(self._paused or self._buffered > self._limit)
+        """Have the connection read, or not; it is told only of a change."""
+        hold = self._paused or self._buffered > self._limit
+        if hold is not self._holding and self._source is not None:
+            self._holding = hold
+            self._source.hold_reading(hold)
 
     def _wake(self) -> None:
         if self._waiter is not None and not self._waiter.done():

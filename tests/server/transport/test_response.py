@@ -9,7 +9,7 @@ from typing import Any
 import httpx
 import pytest
 
-from svir_proxy.server.transport.body import UpstreamBody
+from svir_proxy.server.transport.response import UpstreamResponse
 from tests.server.transport.raw_server import soon
 
 LIMIT = 10
@@ -51,8 +51,8 @@ def connection() -> Connection:
 
 
 @pytest.fixture
-def body(connection: Connection) -> UpstreamBody:
-    return UpstreamBody(connection, LIMIT)
+def body(connection: Connection) -> UpstreamResponse:
+    return UpstreamResponse(connection, LIMIT)
 
 
 @pytest.fixture
@@ -88,7 +88,7 @@ PUSHED: dict[str, tuple[list[Any], list[Any]]] = {
 
 
 @pytest.mark.parametrize("name", PUSHED)
-def test_pushed(name: str, body: UpstreamBody) -> None:
+def test_pushed(name: str, body: UpstreamResponse) -> None:
     steps, expected = PUSHED[name]
     sink = Sink()
     for step in steps:
@@ -117,7 +117,7 @@ REENTRANT: dict[str, tuple[tuple[str, ...], list[Any]]] = {
 
 @pytest.mark.parametrize("early", [False, True], ids=["as it comes", "while attaching"])
 @pytest.mark.parametrize("name", REENTRANT)
-def test_the_sink_may_do_anything(name: str, early: bool, body: UpstreamBody) -> None:
+def test_the_sink_may_do_anything(name: str, early: bool, body: UpstreamResponse) -> None:
     calls, expected = REENTRANT[name]
 
     def act(data: bytes) -> None:
@@ -138,7 +138,7 @@ def test_the_sink_may_do_anything(name: str, early: bool, body: UpstreamBody) ->
     assert sink.got == expected
 
 
-def test_an_end_that_waits_comes_after_the_data_and_not_within(body: UpstreamBody) -> None:
+def test_an_end_that_waits_comes_after_the_data_and_not_within(body: UpstreamResponse) -> None:
     within = False
     order: list[bool] = []
 
@@ -161,7 +161,7 @@ def test_an_end_that_waits_comes_after_the_data_and_not_within(body: UpstreamBod
     assert (sink.got, order) == ([b"a", None], [False])
 
 
-def test_a_sink_can_hand_over_to_another(body: UpstreamBody) -> None:
+def test_a_sink_can_hand_over_to_another(body: UpstreamResponse) -> None:
     second = Sink()
 
     def hand_over(_: bytes) -> None:
@@ -176,7 +176,7 @@ def test_a_sink_can_hand_over_to_another(body: UpstreamBody) -> None:
     assert (first.got, second.got) == ([b"a"], [b"b", None])
 
 
-def test_the_socket_is_held_back(body: UpstreamBody, connection: Connection) -> None:
+def test_the_socket_is_held_back(body: UpstreamResponse, connection: Connection) -> None:
     body.feed(b"x" * LIMIT)
     assert not connection.held
     body.feed(b"x")
@@ -201,7 +201,7 @@ def test_the_socket_is_held_back(body: UpstreamBody, connection: Connection) -> 
     assert connection.held, "nobody reads"
 
 
-def test_closing_leaves_the_connection_once(body: UpstreamBody, connection: Connection) -> None:
+def test_closing_leaves_the_connection_once(body: UpstreamResponse, connection: Connection) -> None:
     body.close()
     body.close()
     assert connection.left == 1
@@ -209,14 +209,14 @@ def test_closing_leaves_the_connection_once(body: UpstreamBody, connection: Conn
         body.attach(Sink())
 
 
-def test_closing_after_the_end_leaves_nothing(body: UpstreamBody, connection: Connection) -> None:
+def test_closing_after_the_end_leaves_nothing(body: UpstreamResponse, connection: Connection) -> None:
     body.feed(b"unread")
     body.end(None)
     body.close()
     assert connection.left == 0
 
 
-def test_one_consumer_at_a_time(body: UpstreamBody) -> None:
+def test_one_consumer_at_a_time(body: UpstreamResponse) -> None:
     body.attach(Sink())
     with pytest.raises(RuntimeError):
         body.attach(Sink())
@@ -224,7 +224,7 @@ def test_one_consumer_at_a_time(body: UpstreamBody) -> None:
 
 @pytest.mark.parametrize("early", [False, True], ids=["as it comes", "while attaching"])
 async def test_a_sink_that_raises(
-    early: bool, body: UpstreamBody, connection: Connection, complaints: list[dict[str, Any]]
+    early: bool, body: UpstreamResponse, connection: Connection, complaints: list[dict[str, Any]]
 ) -> None:
     fault = ValueError("of the sink")
 
@@ -246,7 +246,7 @@ async def test_a_sink_that_raises(
 
 
 async def test_a_sink_that_raises_after_closing_is_told_nothing(
-    body: UpstreamBody, connection: Connection, complaints: list[dict[str, Any]]
+    body: UpstreamResponse, connection: Connection, complaints: list[dict[str, Any]]
 ) -> None:
     def fail(_: bytes) -> None:
         body.close()
@@ -265,7 +265,7 @@ class Hopeless(Sink):
         raise KeyError
 
 
-async def test_a_sink_that_raises_at_the_end(body: UpstreamBody, complaints: list[dict[str, Any]]) -> None:
+async def test_a_sink_that_raises_at_the_end(body: UpstreamResponse, complaints: list[dict[str, Any]]) -> None:
     sink = Hopeless()
     body.attach(sink)
     body.end(None)
@@ -273,7 +273,9 @@ async def test_a_sink_that_raises_at_the_end(body: UpstreamBody, complaints: lis
     assert [type(c["exception"]) for c in complaints] == [KeyError]
 
 
-async def test_a_sink_that_raises_twice_is_reported_once(body: UpstreamBody, complaints: list[dict[str, Any]]) -> None:
+async def test_a_sink_that_raises_twice_is_reported_once(
+    body: UpstreamResponse, complaints: list[dict[str, Any]]
+) -> None:
     def fail(_: bytes) -> None:
         raise ValueError
 
@@ -282,7 +284,7 @@ async def test_a_sink_that_raises_twice_is_reported_once(body: UpstreamBody, com
     assert [type(c["exception"]) for c in complaints] == [ValueError]
 
 
-async def test_pulled(body: UpstreamBody, connection: Connection) -> None:
+async def test_pulled(body: UpstreamResponse, connection: Connection) -> None:
     pieces = aiter(body)
     body.feed(b"a" * LIMIT)
     body.feed(b"b")
@@ -299,7 +301,7 @@ async def test_pulled(body: UpstreamBody, connection: Connection) -> None:
     assert [piece async for piece in pieces] == [b"e"]
 
 
-async def test_pulling_raises_after_what_had_arrived(body: UpstreamBody) -> None:
+async def test_pulling_raises_after_what_had_arrived(body: UpstreamResponse) -> None:
     body.feed(b"a")
     body.end(LOST)
     pieces = aiter(body)
@@ -308,7 +310,7 @@ async def test_pulling_raises_after_what_had_arrived(body: UpstreamBody) -> None
         await anext(pieces)
 
 
-async def test_pulling_ends_when_somebody_closes(body: UpstreamBody) -> None:
+async def test_pulling_ends_when_somebody_closes(body: UpstreamResponse) -> None:
     waiting = asyncio.ensure_future(anext(aiter(body)))
     await asyncio.sleep(0)
     with pytest.raises(RuntimeError):
@@ -320,7 +322,7 @@ async def test_pulling_ends_when_somebody_closes(body: UpstreamBody) -> None:
         await soon(waiting)
 
 
-async def test_a_pull_that_is_given_up_loses_nothing(body: UpstreamBody) -> None:
+async def test_a_pull_that_is_given_up_loses_nothing(body: UpstreamResponse) -> None:
     waiting = asyncio.ensure_future(anext(aiter(body)))
     await asyncio.sleep(0)
     waiting.cancel()
@@ -342,7 +344,7 @@ AT_HAND: dict[str, tuple[list[Any], bytes | None]] = {
 
 
 @pytest.mark.parametrize("name", AT_HAND)
-async def test_at_hand(name: str, body: UpstreamBody) -> None:
+async def test_at_hand(name: str, body: UpstreamResponse) -> None:
     steps, expected = AT_HAND[name]
     for step in steps:
         if isinstance(step, bytes):
@@ -361,7 +363,7 @@ async def test_at_hand(name: str, body: UpstreamBody) -> None:
             body.attach(sink)
 
 
-async def test_what_is_being_read_is_not_at_hand(body: UpstreamBody) -> None:
+async def test_what_is_being_read_is_not_at_hand(body: UpstreamResponse) -> None:
     body.attach(Sink())
     body.end(None)
     assert body.at_hand(LIMIT) is None

@@ -8,7 +8,7 @@ from collections.abc import AsyncIterator
 import httpx
 import pytest
 
-from svir_proxy.server.pulled_body import PulledBody
+from svir_proxy.server.pulled_response import PulledResponse
 from tests.server.transport.raw_server import until
 
 pytestmark = pytest.mark.usefixtures("leaves_nothing")
@@ -38,7 +38,7 @@ class Stream(httpx.AsyncByteStream):
 class Sink:
     def __init__(self) -> None:
         self.got: list[bytes | Exception | None] = []
-        self.body: PulledBody | None = None
+        self.body: PulledResponse | None = None
 
     def data_received(self, data: bytes) -> None:
         self.got.append(data)
@@ -52,9 +52,9 @@ class Sink:
         self.got.append(error)
 
 
-def pulled() -> tuple[Stream, Sink, PulledBody]:
+def pulled() -> tuple[Stream, Sink, PulledResponse]:
     stream, sink = Stream(), Sink()
-    body = sink.body = PulledBody(httpx.Response(200, stream=stream))
+    body = sink.body = PulledResponse(httpx.Response(200, stream=stream))
     return stream, sink, body
 
 
