@@ -339,8 +339,12 @@ class ClientConnection:
             path, query = self._url, b""
         else:
             path, query = self._split_target()
-        if not path.isascii():
-            raise _Refused("the request target holds bytes that are no ASCII")
+        try:
+            text = path.decode("ascii")
+        except UnicodeDecodeError:
+            raise _Refused("the request target holds bytes that are no ASCII") from None
+        if "%" in text:
+            text = unquote_to_bytes(path).decode("utf-8", "replace")
         scope = {
             "type": "http",
             "asgi": _ASGI,
@@ -350,7 +354,7 @@ class ClientConnection:
             "scheme": self._scheme,
             "method": parser.get_method().decode("ascii"),
             "root_path": "",
-            "path": (unquote_to_bytes(path) if b"%" in path else path).decode("utf-8", "replace"),
+            "path": text,
             "raw_path": path,
             "query_string": query,
             "headers": self._headers,
