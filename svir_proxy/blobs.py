@@ -14,7 +14,7 @@ _OPENING: Final = b'"data:'
 _BEFORE: Final = b":[, \t\r\n"
 """What may stand before a JSON string that is a value: so a quote inside of another string is none."""
 _MEDIA: Final = (b"image/", b"audio/", b"video/")
-_SMALLEST: Final = 16 * 1024
+SMALLEST: Final = 16 * 1024
 """Bytes of a payload worth the trouble."""
 _HEAD: Final = 200
 """Bytes in which a data URL's comma stands."""
@@ -33,7 +33,7 @@ class Blobs:
     @classmethod
     def lift(cls, raw: bytes | bytearray) -> tuple[bytes | bytearray, Self | None]:
         """*raw* with markers in place of large payloads, and the payloads; *raw* itself where it has none."""
-        if len(raw) < _SMALLEST:
+        if len(raw) < SMALLEST:
             return raw, None
         blobs = cls(raw)
         kept: list[bytes | bytearray] = []
@@ -42,7 +42,7 @@ class Blobs:
             start = at + len(_OPENING)
             end = raw.find(b'"', start)
             comma = raw.find(b",", start, start + _HEAD)
-            if raw[at - 1 : at] in _BEFORE and start < comma < end and end - comma > _SMALLEST:
+            if raw[at - 1 : at] in _BEFORE and start < comma < end and end - comma > SMALLEST:
                 head = raw[start:comma]
                 if head.lower().startswith(_MEDIA) and head.endswith(b";base64") and raw.find(b"\\", start, end) < 0:
                     kept += [raw[done : comma + 1], blobs._hold(comma + 1, end)]

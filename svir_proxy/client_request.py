@@ -9,7 +9,7 @@ from typing import Any, Final, Self
 
 import orjson
 
-from svir_proxy.blobs import Blobs
+from svir_proxy.blobs import SMALLEST, Blobs
 from svir_proxy.bulk import MOST_VALUES, has_too_many_values
 from svir_proxy.errors import ProxyError
 
@@ -77,18 +77,19 @@ class ClientRequest:
     @classmethod
     def from_json(cls, raw: bytes | bytearray, *, id: str, received: int) -> Self:  # noqa: A002 - the field's name
         """Read a body; raises ProxyError where no server could work with it."""
-        small, blobs = Blobs.lift(raw)
-        if has_too_many_values(small):
-            raise ProxyError("request_too_large", f"The request body holds more than {MOST_VALUES} values.")
+        small, blobs = raw, None
+        notes: tuple[str, ...] = ()
+        if len(raw) >= SMALLEST:  # else there is neither a large payload in it, nor are there too many values
+            small, blobs = Blobs.lift(raw)
+            if has_too_many_values(small):
+                raise ProxyError("request_too_large", f"The request body holds more than {MOST_VALUES} values.")
         try:
             body = orjson.loads(small)
         except orjson.JSONDecodeError as exc:
             body = _with_whole_characters(small)
             if body is None:
                 raise ProxyError("invalid_json", f"The request body is not valid JSON: {exc}.") from None
-            notes: tuple[str, ...] = ("text=half_characters_replaced",)
-        else:
-            notes = ()
+            notes = ("text=half_characters_replaced",)
         if not isinstance(body, dict):
             raise ProxyError("invalid_json", f"The request body must be a JSON object, not {_name(body)}.")
         return cls.from_body(body, id=id, received=received, blobs=blobs, notes=notes)
@@ -124,10 +125,9 @@ class ClientRequest:
                 )
             if "tool_calls" in message:
                 call_ids += _call_ids(message["tool_calls"])
-            if isinstance(content := message.get("content"), list):
+            if "content" in message and isinstance(content := message["content"], list):
                 part_kinds += _part_kinds(content)
-        n = body.get("n")
-        if n is not None and (n != 1 or n is True):
+        if "n" in body and (n := body["n"]) is not None and (n != 1 or n is True):
             raise ProxyError(
                 "unsupported_parameter",
                 "'n' must be 1: the proxy gives one choice per request. Send the request several times instead.",
@@ -136,15 +136,14 @@ class ClientRequest:
         model = body.get("model")
         if model is not None and not isinstance(model, str):
             raise ProxyError("invalid_request", f"'model' must be a string, not {_name(model)}.", param="model")
-        options = body.get("stream_options")
-        choice, named = _tool_choice(body)
+        choice, named = _tool_choice(body) if "tool_choice" in body or "function_call" in body else (None, None)
         return cls(
             id=id,
             received=received,
             body=body,
             model=model or "",
-            stream=body.get("stream") is True,
-            include_usage=isinstance(options, dict) and options.get("include_usage") is True,
+            stream="stream" in body and body["stream"] is True,
+            include_usage="stream_options" in body and _includes_usage(body["stream_options"]),
             tool_names=tuple(name for name, _ in _functions(body)) if "tools" in body or "functions" in body else (),
             tool_choice=choice,
             named_tool=named,
@@ -222,6 +221,10 @@ def _functions(body: Body) -> Iterator[tuple[str, dict[str, Any]]]:
     for function in _list(body.get("functions")):
         if isinstance(function, dict) and isinstance(function.get("name"), str) and function["name"]:
             yield function["name"], function
+
+
+def _includes_usage(options: Any) -> bool:
+    return isinstance(options, dict) and options.get("include_usage") is True
 
 
 def _tool_choice(body: Body) -> tuple[str | None, str | None]:
