@@ -77,6 +77,9 @@ class Catalog:
         self._exact = {alias: _routes(means) for alias, means in self._aliases.exact.items()}
         self._only = upstreams[0] if len(upstreams) == 1 and not self._has_stars else None
         self._takes_any = self._only is not None and self._only.profile.request.model == "any"
+        self._at_hand_of: Mapping[str, str] = {}
+        self._at_hand: Mapping[str, tuple[Route, ...]] = {}
+        """The route of each name in the list of the backend that stands alone, made once for the ids of that list."""
 
     def known(self, backends: Container[str]) -> Mapping[str, _Listing]:
         """The lists of these *backends*, for a catalog in the place of this one."""
@@ -129,10 +132,15 @@ class Catalog:
         if upstream is None or not model:
             return None
         listing = self._listings[upstream.name]
-        found = listing.ids.get(model)
-        if not self._takes_any and (found is None or asyncio.get_running_loop().time() >= listing.until):
+        if listing.ids is not self._at_hand_of:
+            self._at_hand_of = listing.ids
+            self._at_hand = {name: (Route(upstream, found or name),) for name, found in listing.ids.items()}
+        routes = self._at_hand.get(model)
+        if self._takes_any:
+            return routes or (Route(upstream, model, listed=False),)
+        if routes is None or asyncio.get_running_loop().time() >= listing.until:
             return None
-        return (Route(upstream, found or model, found is not None),)
+        return routes
 
     async def _alone(self, upstream: Upstream, model: str, may: Callable[[str], bool] | None) -> Route:
         if not model:

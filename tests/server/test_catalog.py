@@ -302,6 +302,25 @@ async def test_a_list_is_asked_for_anew_when_it_is_old(clock: Clock) -> None:
         assert await route(catalog, "y") == ("a", "y", True)
 
 
+async def test_the_route_of_a_listed_name_is_made_once_for_each_list(clock: Clock) -> None:
+    servers = Servers(a=listing("x"))
+    async with catalog_of(servers, "vllm") as catalog:
+        assert catalog.routes_at_hand("x") is None, "the list was not read yet"
+        assert await route(catalog, "x") == ("a", "x", True)
+        first = catalog.routes_at_hand("x")
+        assert first == (Route(catalog.upstreams[0], "x"),)
+        assert catalog.routes_at_hand("x") is first
+        heir = Catalog(catalog.upstreams, catalog.known({"a"}))
+        assert heir.routes_at_hand("x") == first
+        clock.advance(11)
+        assert catalog.routes_at_hand("x") is None, "the list is old"
+        servers.lists["a"] = listing("y")
+        await catalog.models(catalog.upstreams[0])
+        for each in (catalog, heir):
+            assert each.routes_at_hand("x") is None
+            assert each.routes_at_hand("y") == (Route(catalog.upstreams[0], "y"),)
+
+
 async def test_a_list_that_is_known_outlives_its_server(clock: Clock) -> None:
     servers = Servers(a=listing("x"), b=listing("y"))
     async with catalog_of(servers) as catalog:
