@@ -25,7 +25,8 @@ class CallMemory:
     """The latest calls' extras."""
 
     def __init__(self) -> None:
-        self._kept: OrderedDict[tuple[str, str], tuple[Any, int]] = OrderedDict()
+        self.kept: Final[OrderedDict[tuple[str, str], tuple[Any, int]]] = OrderedDict()
+        """By backend and call id: what is kept, and its bytes as JSON."""
         self._size = 0
 
     def keep(self, backend: str, extras: Mapping[str, Any]) -> None:
@@ -37,17 +38,15 @@ class CallMemory:
                 continue  # nested too deeply to be sent back
             if size > _LONGEST:
                 continue
-            _, before = self._kept.pop((backend, identity), (None, 0))
-            self._kept[backend, identity] = extra, size
+            _, before = self.kept.pop((backend, identity), (None, 0))
+            self.kept[backend, identity] = extra, size
             self._size += size - before
-        while len(self._kept) > _ENTRIES or self._size > _LARGEST:
-            _, (_, size) = self._kept.popitem(last=False)
+        while len(self.kept) > _ENTRIES or self._size > _LARGEST:
+            _, (_, size) = self.kept.popitem(last=False)
             self._size -= size
 
     def restore(self, backend: str, body: Body) -> Body:
         """*body* with the extras of the calls in its history; the same object where there are none."""
-        if not self._kept:
-            return body
 
         def change(message: dict[str, Any]) -> dict[str, Any]:
             calls = message.get("tool_calls")
@@ -62,7 +61,7 @@ class CallMemory:
 
     def _restored(self, backend: str, call: Any) -> Any:
         identity = call.get("id") if isinstance(call, dict) else None
-        if not isinstance(identity, str) or "extra_content" in call or (backend, identity) not in self._kept:
+        if not isinstance(identity, str) or "extra_content" in call or (backend, identity) not in self.kept:
             return call
-        self._kept.move_to_end((backend, identity))
-        return {**call, "extra_content": self._kept[backend, identity][0]}
+        self.kept.move_to_end((backend, identity))
+        return {**call, "extra_content": self.kept[backend, identity][0]}

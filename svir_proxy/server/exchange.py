@@ -38,15 +38,21 @@ class Exchange:
     """One request on its way to one backend; raises ProxyError where it cannot go."""
 
     def __init__(self, request: ClientRequest, route: Route, learned: Learned, calls: CallMemory) -> None:
-        body = calls.restore(route.upstream.name, request.body)
-        self._restored = () if body is request.body else ("history.extra_content=restored",)
-        self.request = request if body is request.body else replace(request, body=body)
+        upstream = route.upstream
+        profile = upstream.profile
+        self._before = request.notes  # of what was changed before the request was rewritten
+        if calls.kept and (body := calls.restore(upstream.name, request.body)) is not request.body:
+            request = replace(request, body=body)
+            self._before = (*self._before, "history.extra_content=restored")
+        if learned.known:
+            profile = learned.apply(profile, upstream.name, route.model)
+        self.request = request
         self._route = route
-        self._upstream = route.upstream
+        self._upstream = upstream
         self._learned = learned
         self._calls = calls
-        self._profile = learned.apply(route.upstream.profile, route.upstream.name, route.model)
-        self._rewritten = rewrite_request(self.request, self._profile, route.model)
+        self._profile = profile
+        self._rewritten = rewrite_request(request, profile, route.model)
         self._retries: tuple[str, ...] = ()
         self._more: Mapping[str, str] | None = None  # headers that go along
         self.meter: Meter | None = None
@@ -59,7 +65,9 @@ class Exchange:
     @property
     def notes(self) -> tuple[str, ...]:
         """What was changed in the request."""
-        return (*self.request.notes, *self._restored, *self._rewritten.notes, *self._retries)
+        if not self._before and not self._retries:
+            return self._rewritten.notes
+        return (*self._before, *self._rewritten.notes, *self._retries)
 
     async def run(self, answer: Answer) -> ProxyError | None:
         """Fill *answer*; the error where it is not whole."""

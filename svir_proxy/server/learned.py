@@ -27,19 +27,20 @@ class Learned:
     """What was learned, by backend and model."""
 
     def __init__(self) -> None:
-        self._known: dict[tuple[str, str], dict[str, tuple[Value, float]]] = {}
+        self.known: Final[dict[tuple[str, str], dict[str, tuple[Value, float]]]] = {}
+        """Values by the path of the fact, and until when they count, in the time of the loop; by backend and model."""
         self._applied: dict[tuple[str, str], tuple[Profile, Profile, float]] = {}
         """Profiles as they are and as they were learned to be, and until when, in the time of the loop."""
 
     def of(self, backends: Container[str]) -> Learned:
         """What is known of these *backends* alone, to be learned from apart from this."""
         kept = Learned()
-        kept._known = {key: dict(facts) for key, facts in self._known.items() if key[0] in backends}
+        kept.known.update({key: dict(facts) for key, facts in self.known.items() if key[0] in backends})
         return kept
 
     def facts(self, backend: str, model: str) -> Facts:
         """What is known of *backend* for *model*."""
-        known = self._known.get((backend, model))
+        known = self.known.get((backend, model))
         if not known:
             return {}
         now = asyncio.get_running_loop().time()
@@ -47,28 +48,28 @@ class Learned:
 
     def of_backend(self, backend: str) -> Mapping[str, Facts]:
         """What is known of *backend*, by model."""
-        return {model: facts for name, model in self._known if name == backend and (facts := self.facts(name, model))}
+        return {model: facts for name, model in self.known if name == backend and (facts := self.facts(name, model))}
 
     def apply(self, profile: Profile, backend: str, model: str) -> Profile:
         """*profile*, which is that of *backend*, with what is known of it for *model*; itself where nothing is."""
         key = backend, model
-        if key not in self._known:
+        if key not in self.known:
             return profile
         applied = self._applied.get(key)
         if applied is None or applied[0] is not profile or applied[2] <= asyncio.get_running_loop().time():
             facts = self.facts(backend, model)
-            until = min((self._known[key][path][1] for path in facts), default=math.inf)
+            until = min((self.known[key][path][1] for path in facts), default=math.inf)
             applied = self._applied[key] = profile, apply_learned(profile, facts), until
         return applied[1]
 
     def learn(self, backend: str, model: str, facts: Facts) -> None:
         """With *facts* the request was taken."""
-        known = self._known.pop((backend, model), {})
+        known = self.known.pop((backend, model), {})
         self._applied.pop((backend, model), None)
-        if len(self._known) >= _ENTRIES:
-            oldest = next(iter(self._known))
-            del self._known[oldest]
+        if len(self.known) >= _ENTRIES:
+            oldest = next(iter(self.known))
+            del self.known[oldest]
             self._applied.pop(oldest, None)
         facts = dict(list(facts.items())[: _FACTS - len(known)])  # clients choose the names of some
         until = asyncio.get_running_loop().time() + _SECONDS
-        self._known[backend, model] = known | {path: (value, until) for path, value in facts.items()}
+        self.known[backend, model] = known | {path: (value, until) for path, value in facts.items()}
