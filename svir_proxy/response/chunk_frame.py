@@ -68,12 +68,13 @@ class ChunkFrame:
     def learn(self, data: bytes) -> None:
         """Take the frame of *data*, a chunk that was no repetition, if it has one; once another chunk has come.
 
+        None has one before the first text, so that what a stream begins with is not looked at.
         The client waits for the first text of an answer, not for what may be saved with the next.
         """
         if self._is_known:
             self._is_known = False
             self._tries = _TRIES
-        if self._tries > 0 and len(data) <= _LONGEST:
+        if self._tries > 0 and self._reader.pieces and len(data) <= _LONGEST:
             self._tries -= 1
             self._last = data
 

@@ -28,7 +28,6 @@ from svir_proxy.response.plain_answer import read_plain
 from svir_proxy.response.sse import SSEParser
 from svir_proxy.response.stages.cumulative import Cumulative
 from svir_proxy.response.stages.finish import Finish
-from svir_proxy.response.stages.stage import Sink
 from svir_proxy.response.stages.text_calls import TextCalls
 from svir_proxy.response.stages.think_tags import ThinkTags
 from svir_proxy.response.stages.tool_calls import ToolCalls
@@ -66,7 +65,7 @@ class StreamNormalizer:
 
     __slots__ = (
         *("_begun", "_body", "_body_ended", "_calls", "_errors", "_extras", "_finish", "_frame", "_head"),
-        *("_limits", "_parser", "_profile", "_reader", "_request", "_size", "_take", "lifecycle"),
+        *("_limits", "_parser", "_profile", "_reader", "_request", "_size", "_take", "lifecycle", "pieces"),
     )
 
     def __init__(
@@ -85,6 +84,11 @@ class StreamNormalizer:
         self._profile = profile
         self.lifecycle = Lifecycle()
         """How far the answer is, and why it failed."""
+        self.pieces = 0
+        """How many pieces of text and of calls came with `receive_data`, those that are held back included.
+
+        While they do, the server is at work.
+        """
         # What reads chunks; not made for an answer that is read in one look.
         self._reader: ChunkReader | None = None
         # What takes the bytes: a function and no method, which would tie the normalizer to itself.
@@ -108,11 +112,6 @@ class StreamNormalizer:
         """What the server demands back with its calls, by their ids."""
         return {} if self._reader is None else self._calls.extras
 
-    @property
-    def pieces(self) -> int:
-        """How many pieces of text and of calls came, those that are held back included: the server is at work."""
-        return 0 if self._reader is None else self._reader.pieces
-
     def receive_data(self, data: bytes) -> list[Event]:
         """The events that *data* completes."""
         lifecycle = self.lifecycle
@@ -121,6 +120,9 @@ class StreamNormalizer:
                 self._take(self, data)
             except ProxyError as error:
                 self._fail(error)
+            reader = self._reader
+            if reader is not None:
+                self.pieces = reader.pieces
         events, lifecycle.events = lifecycle.events, None  # `take`, without the call
         return events or []
 
@@ -154,7 +156,8 @@ class StreamNormalizer:
 
     def _make_reader(self) -> ChunkReader:
         """The reader of chunks, and the stages behind it."""
-        request, profile, limits, texts = self._request, self._profile, self._limits, self.lifecycle.feed
+        request, response, limit = self._request, self._profile.response, self._limits.held_characters
+        texts = self.lifecycle.feed  # where text goes that no stage on its way is concerned with
         demand = request.tool_choice if request.tool_choice in ("required", "named") and request.tool_names else None
         self._finish = Finish(texts, named_tool=request.named_tool, demand=demand)
         self._calls = ToolCalls(
@@ -162,11 +165,17 @@ class StreamNormalizer:
             tool_names=request.tool_names,
             taken_ids=request.call_ids,
             seed=request.id,
-            limit=limits.held_characters,
+            limit=limit,
             forbidden=request.tool_choice == "none",
             texts=texts,
         )
-        self._head = _text_stages(request, profile, limits, self._calls.feed, texts)
+        head = self._calls.feed
+        if request.tool_names and request.tool_choice != "none" and response.text_calls:
+            head = texts = TextCalls(head, request.tool_parameters(), limit, texts=texts).feed
+        head = ThinkTags(head, preopened=response.reasoning == "think_tags_preopened", texts=texts).feed
+        if response.content == "cumulative":
+            head = Cumulative(head, self._limits.event_bytes).feed
+        self._head = head
         self._reader = ChunkReader(request, self._errors, self._head)
         return self._reader
 
@@ -190,7 +199,7 @@ class StreamNormalizer:
             self._body: list[bytes] = []
             self._take = StreamNormalizer._grow_document
             self._grow_document(start)
-        elif _is_field(start):
+        elif start[:5] == b"data:" or _is_field(start):
             self._begun = b""
             self._parser = SSEParser(self._limits.event_bytes)
             self._take = StreamNormalizer._stream
@@ -221,18 +230,23 @@ class StreamNormalizer:
     # ----------------------------------------------------------------- a stream
 
     def _stream(self, data: bytes) -> None:
-        lifecycle = self.lifecycle
         parser = self._parser
-        frame = self._frame
-        for name, payload in parser.feed(data):
+        events = parser.feed(data)
+        if not events and not parser.too_large:
+            return  # a piece of one
+        lifecycle, frame, reader = self.lifecycle, self._frame, self._reader
+        assert reader is not None
+        for name, payload in events:
             if frame is None or name or not frame.read(payload):
                 try:
                     chunk = orjson.loads(payload) if len(payload) <= MOST_VALUES else loads(payload)
                 except ValueError:
                     self._read_odd(payload, name)
                 else:
-                    self._read(chunk, name)
-                    if frame is not None:
+                    if frame is None:
+                        self._read(chunk, name)
+                    else:
+                        reader.read(chunk, name)
                         frame.learn(payload)
             if lifecycle.state in OVER:
                 return
@@ -352,19 +366,6 @@ class StreamNormalizer:
         else:
             self._reader.finish()
             self._head(failed)
-
-
-def _text_stages(request: ClientRequest, profile: Profile, limits: Limits, sink: Sink, texts: Sink) -> Sink:
-    """The stages in front of `ToolCalls` that one answer needs, the last one feeding *sink*, and *texts* with text.
-
-    Returns where the first one is fed.
-    """
-    if request.tool_names and request.tool_choice != "none" and profile.response.text_calls:
-        sink = texts = TextCalls(sink, request.tool_parameters(), limits.held_characters, texts=texts).feed
-    sink = ThinkTags(sink, preopened=profile.response.reasoning == "think_tags_preopened", texts=texts).feed
-    if profile.response.content == "cumulative":
-        sink = Cumulative(sink, limits.event_bytes).feed
-    return sink
 
 
 def _is_field(start: bytes) -> bool:

@@ -187,7 +187,14 @@ class StreamedAnswer:
         self.pieces += len(events)
         for event in events:
             if not self.has_output:
-                self._take_before_output(event, out)
+                if type(event) in BEGINNING:
+                    self.has_output = True
+                    self.first_output = time.perf_counter()
+                    self.has_reasoning = type(event) is ReasoningDelta
+                    if not self.committed:
+                        out.append(self._begin())
+                elif type(event) is Identified and self._asked:
+                    note_model(self.notes, event, self._asked)
             if type(event) is Noted:
                 add_note(self.notes, event.note)
             elif type(event) is not Failed:
@@ -231,16 +238,6 @@ class StreamedAnswer:
     def abandon(self) -> None:
         """The client is gone."""
         self._sender.cancel()
-
-    def _take_before_output(self, event: Event, out: list[bytes]) -> None:
-        if type(event) in BEGINNING:
-            self.has_output = True
-            self.first_output = time.perf_counter()
-            self.has_reasoning = type(event) is ReasoningDelta
-            if not self.committed:
-                out.append(self._begin())
-        elif type(event) is Identified and self._asked:
-            note_model(self.notes, event, self._asked)
 
     def _begin(self) -> bytes:
         self.committed = True
