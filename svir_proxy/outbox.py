@@ -55,21 +55,12 @@ class Outbox:
         self._waiting.append(sender)
         return True
 
-    def put(self, sender: Sender, loop: Loop) -> None:
-        """Have *sender* send in this turn of *loop*, now or at its end."""
-        if not self.delays(sender, loop):
-            _release(sender)
-
     def _flush(self) -> None:
         self._is_lonely, self._came = self._came == 1, 0
         if self._waiting:
             waiting, self._waiting = self._waiting, []
             for sender in waiting:
-                _release(sender)
-
-
-def _release(sender: Sender) -> None:
-    try:
-        sender.release()
-    except Exception:
-        _LOGGER.exception("what was to be sent at the end of the turn was not")
+                try:
+                    sender.release()
+                except Exception:
+                    _LOGGER.exception("what was to be sent at the end of the turn was not")

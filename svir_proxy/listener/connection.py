@@ -244,9 +244,10 @@ class ClientConnection:
                 self.write(data)
         elif self._answer:
             self._answer += data
-        else:
+        elif self._outbox.delays(self, self._loop):
             self._answer = data
-            self._outbox.put(self, self._loop)
+        elif self._transport is not None:
+            self._transport.write(data)
         if cycle is not self._cycle:
             return
         self._state.total_requests += 1
