@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-import logging
 import os
 import pickle
 from functools import cache
 from typing import Any
 
-import pytest
 import yaml
 from hypothesis import HealthCheck, settings
 
@@ -36,15 +34,3 @@ def _parse_once(stream: Any) -> Any:
 
 
 yaml.safe_load = _parse_once
-
-_LOGGERS = ("svir_proxy", "svir_proxy.requests", "svir_proxy.prompts", "uvicorn", "uvicorn.error", "uvicorn.access")
-
-
-@pytest.fixture(autouse=True)
-def logs_as_at_first() -> None:
-    """Commands that a test runs in its own process send the logs where they say; the next test finds them as at first."""
-    logging.disable(logging.NOTSET)
-    for logger in map(logging.getLogger, _LOGGERS):
-        logger.handlers = []
-        logger.setLevel(logging.NOTSET)
-        logger.propagate, logger.disabled = True, False

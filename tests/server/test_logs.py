@@ -14,6 +14,7 @@ import pytest
 
 from svir_proxy.server.logs import ConsoleFormatter, JsonFormatter, flush_logs, lines_dropped, set_up_logging
 from svir_proxy.settings import LoggingSettings
+from tests.support.logs import logs_as_at_first
 
 NASTY = "a\n12:00:00 INFO    forged\r\x1b[2J\u202e\x00\u2028é"
 _CLOCK = r"\d\d:\d\d:\d\d"
@@ -101,13 +102,8 @@ def test_nobody_forges_a_line_for_machines(text: str) -> None:
 
 @pytest.fixture
 def loggers() -> Iterator[list[logging.Logger]]:
-    found = [logging.getLogger(name) for name in ("svir_proxy", "uvicorn", "uvicorn.error")]
-    before = [(logger.handlers, logger.level, logger.propagate) for logger in found]
-    found[-1].setLevel(logging.NOTSET)  # servers of other tests leave theirs
-    yield found
-    for logger, (handlers, level, propagate) in zip(found, before, strict=True):
-        logger.handlers, logger.propagate = handlers, propagate
-        logger.setLevel(level)
+    with logs_as_at_first() as found:
+        yield found
 
 
 @pytest.mark.parametrize("style", ["console", "json"])
