@@ -93,7 +93,8 @@ async def _output(arguments: list[str], variables: dict[str, str]) -> str:
 async def test_a_program_says_what_the_model_says(
     name: str, language: str, number: int, tmp_path: Path, pytestconfig: pytest.Config
 ) -> None:
-    cache = Path(pytestconfig.cache.mkdir("clients")) if pytestconfig.cache else tmp_path
+    kept = getattr(pytestconfig, "cache", None)
+    cache = Path(kept.mkdir("clients")) if kept is not None else tmp_path
     async with (
         ScriptedUpstream({"MODEL": reasoning_tags()}) as upstream,
         running_proxy(settings_for(upstream.base_url, "lm-studio")) as url,
