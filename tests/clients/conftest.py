@@ -12,7 +12,7 @@ import pytest_asyncio
 from svir_proxy.conform.judge import UPSTREAM_KEY
 from svir_proxy.conform.upstream import ScriptedUpstream
 from tests.clients.adapters import CLIENTS
-from tests.clients.run import Runs, jobs_of, name_of
+from tests.clients.run import Runs, jobs_of, name_of, requests_counted
 from tests.clients.scenarios import SCENARIOS, SCRIPTS
 from tests.live.processes import HERE, llama_server
 
@@ -41,16 +41,24 @@ def live_server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str | None
         yield server.url
 
 
-@pytest_asyncio.fixture(scope="session", loop_scope="session")
+@pytest_asyncio.fixture(scope="module", loop_scope="session")
 async def runs(
-    live_server: str | None, client_cache: Path, tmp_path_factory: pytest.TempPathFactory
+    request: pytest.FixtureRequest,
+    live_server: str | None,
+    client_cache: Path,
+    tmp_path_factory: pytest.TempPathFactory,
 ) -> AsyncIterator[Runs]:
-    """Lets each client run once."""
+    """Lets each client that is asked for run once."""
+    chosen = {item.callspec.params["client"].name for item in request.session.items if item.path == request.path}
+    clients = [client for client in CLIENTS if client.name in chosen]
     script = {
         name_of(client, surface, scenario): make()
-        for client in CLIENTS
+        for client in clients
         for surface, scenario in jobs_of(client)
         if not isinstance(make := SCENARIOS[scenario].upstream, str)
     }
-    async with ScriptedUpstream(script) as upstream:
-        yield Runs(upstream, live_server, client_cache, tmp_path_factory.mktemp("plans"))
+    with requests_counted() as requests:
+        async with ScriptedUpstream(script) as upstream:
+            runs = Runs(clients, upstream, live_server, requests, client_cache, tmp_path_factory.mktemp("plans"))
+            yield runs
+            await runs.aclose()

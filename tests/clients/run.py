@@ -16,7 +16,7 @@ from tests.clients.scenarios import SCENARIOS
 from tests.support.proxy import running_proxy, settings_for
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping
+    from collections.abc import Iterable, Iterator, Mapping
     from contextlib import AbstractAsyncContextManager
     from pathlib import Path
 
@@ -29,6 +29,8 @@ PROFILE: Final = "lm-studio"
 LIVE_MODEL: Final = "scripted"
 PATIENCE: Final = 120.0
 """Seconds that all jobs of a client may take together."""
+AT_ONCE: Final = 3
+"""Clients that run at a time."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,34 +60,41 @@ def jobs_of(client: Client) -> list[tuple[str, str]]:
 
 
 class Runs:
-    """What the clients saw; each runs when it is first asked for, and once.
+    """What *clients* saw, each of which runs once: some at a time, as most of a run is waiting.
 
-    *live* is the URL of a real server, if there is one.
+    *live* is the URL of a real server, if there is one. Made in the loop, and to be closed there.
     """
 
-    def __init__(self, upstream: ScriptedUpstream, live: str | None, cache: Path, folder: Path) -> None:
+    def __init__(  # noqa: PLR0917 - what a run needs
+        self,
+        clients: Iterable[Client],
+        upstream: ScriptedUpstream,
+        live: str | None,
+        requests: Mapping[str, int],
+        cache: Path,
+        folder: Path,
+    ) -> None:
         self._upstream = upstream
         self._live = live
+        self._requests = requests
         self._cache = cache
         self._folder = folder
-        self._done: dict[str, dict[str, Seen] | Exception] = {}
+        places = asyncio.Semaphore(AT_ONCE)
+        self._runs = {client.name: asyncio.create_task(self._run(client, places)) for client in clients}
 
     async def of(self, client: Client) -> dict[str, Seen]:
         """What one client saw, by job; Unavailable where it cannot run, AssertionError where its process failed."""
-        if client.name not in self._done:
-            try:
-                self._done[client.name] = await self._run(client)
-            except Exception as reason:  # noqa: BLE001 -- kept, so that a client that hangs does so once
-                self._done[client.name] = reason
-        done = self._done[client.name]
-        if isinstance(done, Exception):
-            raise done
-        return done
+        return await self._runs[client.name]
 
-    async def _run(self, client: Client) -> dict[str, Seen]:
-        arguments = await asyncio.to_thread(command, client, self._cache)
-        async with AsyncExitStack() as stack:
-            requests = stack.enter_context(_requests_counted())
+    async def aclose(self) -> None:
+        """End what nobody has waited for."""
+        for run in self._runs.values():
+            run.cancel()
+        await asyncio.gather(*self._runs.values(), return_exceptions=True)
+
+    async def _run(self, client: Client, places: asyncio.Semaphore) -> dict[str, Seen]:
+        async with places, AsyncExitStack() as stack:
+            arguments = await asyncio.to_thread(command, client, self._cache)
             scripted = await stack.enter_async_context(_proxy(self._upstream.base_url, PROFILE))
             # No answer is as quick as this, so every stream begins before it.
             hasty = await stack.enter_async_context(_proxy(self._upstream.base_url, PROFILE, commit_after=1e-9))
@@ -97,7 +106,7 @@ class Runs:
                     jobs.append(_job(client, surface, scenario, base_url))
             outcomes = await self._do(client, arguments, jobs)
         return {
-            job.id: Seen(outcomes[job.id], requests[job.id], _received(self._upstream.script.get(job.model)))
+            job.id: Seen(outcomes[job.id], self._requests[job.id], _received(self._upstream.script.get(job.model)))
             for job in jobs
         }
 
@@ -120,6 +129,9 @@ class Runs:
         except TimeoutError:
             process.kill()
             said, _ = await process.communicate()
+        finally:
+            if process.returncode is None:
+                process.kill()
         assert process.returncode == 0, f"{client.name} ended with {process.returncode}:\n{said.decode()[-4000:]}"
         outcomes: dict[str, Any] = json.loads(result.read_text("utf-8"))
         return outcomes
@@ -151,7 +163,7 @@ def _received(answer: Answer | None) -> list[dict[str, Any]]:
 
 
 @contextmanager
-def _requests_counted() -> Iterator[Counter[str]]:
+def requests_counted() -> Iterator[Counter[str]]:
     """Counts the lines of the proxy's log of requests by the id that the client gave."""
     counted: Counter[str] = Counter()
 
