@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any, Final
 import httpx
 
 from svir_proxy.conform import dialect
+from tests.live.processes import NO_TLS
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -91,7 +92,10 @@ def check_wire(client: openai.OpenAI, script: str, *, streamed: bool) -> None:
     if streamed:
         body["stream_options"] = {"include_usage": True}
     response = httpx.post(
-        f"{client.base_url}chat/completions", json=body, headers={"authorization": f"Bearer {client.api_key}"}
+        f"{client.base_url}chat/completions",
+        json=body,
+        headers={"authorization": f"Bearer {client.api_key}"},
+        verify=NO_TLS,
     )
     assert response.status_code == 200
     if streamed:

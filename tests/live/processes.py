@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import re
+import ssl
 import subprocess
 import sys
 import threading
@@ -18,6 +19,8 @@ if TYPE_CHECKING:
 HERE: Final = Path(__file__).parent
 PATIENCE: Final = 60.0
 """Seconds after which a child that neither says nor does what it should is given up."""
+NO_TLS: Final = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
+"""For `verify`: no child speaks TLS, and to read all authorities takes 30 ms for each request."""
 
 
 @dataclass

@@ -11,7 +11,7 @@ import yaml
 
 from svir_proxy.conform.dialect import check_completion, check_stream
 from tests.live.conftest import UPSTREAM_KEY
-from tests.live.processes import PATIENCE, proxy_server
+from tests.live.processes import NO_TLS, PATIENCE, proxy_server
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -81,7 +81,7 @@ def test_what_a_real_server_says(  # noqa: PLR0917 - a row of the table
         "max_tokens": 60,
         **({"tools": TOOLS} if arguments else {}),
     }
-    response = httpx.post(f"{proxy}/v1/chat/completions", json=body, timeout=PATIENCE)
+    response = httpx.post(f"{proxy}/v1/chat/completions", json=body, timeout=PATIENCE, verify=NO_TLS)
     assert response.status_code == 200
     assert response.headers["x-ai-model-deprecated"] == "successor"
     notes = [found for found in response.headers.get("x-svir-rewrites", "").split(", ") if found.startswith("rules.")]
@@ -97,5 +97,5 @@ def test_what_a_real_server_says(  # noqa: PLR0917 - a row of the table
 
 def test_the_endpoint_that_would_pass_unread_is_shut(proxy: str) -> None:
     body = {"model": "scripted", "prompt": "[[s:loop]]", "max_tokens": 8}
-    response = httpx.post(f"{proxy}/v1/completions", json=body, timeout=PATIENCE)
+    response = httpx.post(f"{proxy}/v1/completions", json=body, timeout=PATIENCE, verify=NO_TLS)
     assert (response.status_code, response.json()["error"]["code"]) == (403, "endpoint_not_allowed")

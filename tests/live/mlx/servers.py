@@ -15,7 +15,7 @@ import httpx
 
 from tests.live.mlx.model import write_model
 from tests.live.mlx.scripts import SCRIPTS, Script
-from tests.live.processes import Child, running
+from tests.live.processes import NO_TLS, Child, running
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
@@ -45,7 +45,7 @@ class MLXServer:
     def requests(self) -> list[str]:
         """All it was asked over HTTP up to now, as ``POST /v1/chat/completions``."""
         mark = f"/{uuid.uuid4().hex}"
-        httpx.get(self.url + mark)
+        httpx.get(self.url + mark, verify=NO_TLS)
         self.child.wait_for(mark)
         return re.findall(r'"([A-Z]+ \S+) HTTP/', "\n".join(self.child.output))
 

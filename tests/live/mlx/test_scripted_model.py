@@ -10,6 +10,7 @@ import pytest
 from tests.live.answers import prompt
 from tests.live.mlx.model import write_model
 from tests.live.mlx.scripts import SCRIPTS
+from tests.live.processes import NO_TLS
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -22,7 +23,7 @@ pytestmark = pytest.mark.live
 def _say(server: MLXServer, messages: list[Any], **fields: Any) -> tuple[str, str]:
     """Reasoning and content, without the blanks around them that servers take away or not."""
     body = {"model": server.model, "messages": messages, "temperature": 1.0, **fields}
-    answer = httpx.post(f"{server.url}/v1/chat/completions", json=body).raise_for_status().json()
+    answer = httpx.post(f"{server.url}/v1/chat/completions", json=body, verify=NO_TLS).raise_for_status().json()
     message = answer["choices"][0]["message"]
     return (message.get("reasoning") or "").strip(), (message.get("content") or "").strip()
 
