@@ -19,8 +19,8 @@ NOTES: Final = page("docs/rewrites.md")
 
 _ANY: Final = "\0"
 """What is different each time, in a note of the code."""
-_SAYERS: Final = {"note", "_note", "_tell", "Noted"}
-"""Functions whose argument is a note."""
+_SAYERS: Final = {"note", "_note", "_tell", "Noted", "add_note"}
+"""Functions one of whose arguments is a note."""
 
 
 # ----------------------------------------------------------------- errors
@@ -77,10 +77,10 @@ def _said() -> set[str]:
     for path in (ROOT / "svir_proxy").rglob("*.py"):
         for node in ast.walk(ast.parse(path.read_text("utf-8"))):
             if isinstance(node, ast.Call) and _name(node.func) in _SAYERS and node.args:
-                found |= set(_text(node.args[0]))
+                found |= {text for argument in node.args for text in _text(argument)}
             elif isinstance(node, ast.Assign | ast.AnnAssign) and node.value is not None:
                 targets = node.targets if isinstance(node, ast.Assign) else [node.target]
-                if any(re.search(r"notes$|_retries$|_restored$", _name(target)) for target in targets):
+                if any(re.search(r"notes$|_retries$|_restored$|_before$", _name(target)) for target in targets):
                     for inner in ast.walk(node.value):
                         found |= set(_text(inner))
             elif isinstance(node, ast.FunctionDef) and node.name in ("note", "_retry_note"):
