@@ -7,7 +7,7 @@ import contextlib
 import errno
 import re
 import ssl
-from collections.abc import AsyncIterator, Mapping
+from collections.abc import Mapping
 from typing import Final, cast
 from urllib.parse import quote, urlencode
 
@@ -26,6 +26,7 @@ from svir_proxy.server.transport import (
     RESPONSE,
     Decoder,
     PostHead,
+    RequestStream,
     UpstreamResponse,
     UpstreamTransport,
     content_decoder,
@@ -34,8 +35,6 @@ from svir_proxy.server.transport import (
 from svir_proxy.settings import Backend, LimitSettings
 
 _ACCEPT: Final = {"accept": "application/json, text/event-stream", "accept-encoding": "identity"}
-_PIECE: Final = 256 * 1024
-"""Bytes of a large payload that are copied at a time."""
 _LIST_SECONDS: Final = 10.0
 """How long a model list may take."""
 _SECRET_LENGTH: Final = 8
@@ -135,7 +134,7 @@ class Upstream:
         if blobs is None:
             return await self._send(httpx.Request("POST", url, headers=headers, content=content))
         pieces = blobs.fill(content)
-        request = httpx.Request("POST", url, headers=headers, content=_streamed(pieces))
+        request = httpx.Request("POST", url, headers=headers, stream=RequestStream(pieces))
         request.headers["content-length"] = str(sum(map(len, pieces)))
         request.headers.pop("transfer-encoding", None)
         return await self._send(request)
@@ -262,12 +261,6 @@ class Upstream:
             raise _in_words(self.name, exc) from exc
         finally:
             await response.aclose()
-
-
-async def _streamed(pieces: list[bytes | memoryview]) -> AsyncIterator[bytes]:
-    for piece in pieces:
-        for start in range(0, len(piece), _PIECE):
-            yield bytes(piece[start : start + _PIECE])
 
 
 def _ssl_context(backend: Backend) -> ssl.SSLContext | None:

@@ -4,6 +4,7 @@ from svir_proxy.server.transport.decoding import Decoder, content_decoder
 from svir_proxy.server.transport.head import PostHead, post_head
 from svir_proxy.server.transport.limits import TransportLimits
 from svir_proxy.server.transport.response import BodySink, UpstreamResponse
+from svir_proxy.server.transport.stream import RequestStream
 from svir_proxy.server.transport.transport import RESPONSE, UpstreamTransport
 
 __all__ = [
@@ -11,6 +12,7 @@ __all__ = [
     "BodySink",
     "Decoder",
     "PostHead",
+    "RequestStream",
     "TransportLimits",
     "UpstreamResponse",
     "UpstreamTransport",

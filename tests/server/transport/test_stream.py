@@ -1,4 +1,4 @@
-"""A response's body as httpx has it."""
+"""Bodies as httpx has them."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import httpx
 import pytest
 
 from svir_proxy.server.transport.response import UpstreamResponse
-from svir_proxy.server.transport.stream import ResponseStream
+from svir_proxy.server.transport.stream import RequestStream, ResponseStream
 
 
 class Connection:
@@ -39,3 +39,12 @@ async def test_closing_it_leaves_the_connection() -> None:
     assert connection.left == 1
     with pytest.raises(httpx.StreamClosed):
         await anext(aiter(stream))
+
+
+async def test_a_large_request_is_copied_part_by_part() -> None:
+    pieces = [b"a", memoryview(b"b" * 600_000), b""]
+    request = httpx.Request("POST", "http://server", stream=RequestStream(pieces))
+    assert isinstance(request.stream, httpx.AsyncByteStream)
+    parts = [part async for part in request.stream]
+    assert b"".join(parts) == b"".join(pieces)
+    assert max(map(len, parts)) == 256 * 1024
