@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
 from typing import Any, Final, Self
 
 import orjson
@@ -12,6 +11,7 @@ import orjson
 from svir_proxy.blobs import SMALLEST, Blobs
 from svir_proxy.bulk import MOST_VALUES, has_too_many_values
 from svir_proxy.errors import ProxyError
+from svir_proxy.values import value
 
 Body = Mapping[str, Any]
 """A request body. Never mutated: images are tens of megabytes, and rewrites share what they do not change."""
@@ -38,9 +38,9 @@ _PART_KINDS: Final = {
 }
 
 
-@dataclass(slots=True)
+@value
 class ClientRequest:
-    """A chat request in the client's words, which stay as they are; one that is frozen takes thrice as long to make.
+    """A chat request in the client's words, which stay as they are.
 
     Attributes:
         id: The request's id: the ``x-request-id`` of the answer, and the seed of every id the proxy makes up.
@@ -59,20 +59,20 @@ class ClientRequest:
         is_counted: Whether the proxy needs the token counts itself, whatever the client wants to know.
     """
 
-    id: Final[str]
-    received: Final[int]
-    body: Final[Body]
-    model: Final[str]
-    stream: Final[bool]
-    include_usage: Final[bool]
-    tool_names: Final[tuple[str, ...]]
-    tool_choice: Final[str | None]
-    named_tool: Final[str | None]
-    call_ids: Final[frozenset[str]]
-    part_kinds: Final[frozenset[str]]
-    blobs: Final[Blobs | None] = None
-    notes: Final[tuple[str, ...]] = ()
-    is_counted: Final[bool] = False
+    id: str
+    received: int
+    body: Body
+    model: str
+    stream: bool
+    include_usage: bool
+    tool_names: tuple[str, ...]
+    tool_choice: str | None
+    named_tool: str | None
+    call_ids: frozenset[str]
+    part_kinds: frozenset[str]
+    blobs: Blobs | None = None
+    notes: tuple[str, ...] = ()
+    is_counted: bool = False
 
     @classmethod
     def from_json(cls, raw: bytes | bytearray, *, id: str, received: int) -> Self:  # noqa: A002 - the field's name

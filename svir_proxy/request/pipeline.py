@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
 from typing import Final, NamedTuple
 
 from svir_proxy.client_request import Body, ClientRequest
@@ -41,6 +40,7 @@ from svir_proxy.request.rewrites.token_limit import name_token_limit
 from svir_proxy.request.rewrites.tool_choice import keep_tool_choice
 from svir_proxy.request.rewrites.tool_definitions import define_tools, leave_out_empty_tools
 from svir_proxy.request.rewrites.tool_messages import name_results
+from svir_proxy.values import value
 
 
 class Step(NamedTuple):
@@ -79,13 +79,13 @@ REWRITES: Final = (
 their order before an instruction is added to the first of them."""
 
 
-@dataclass(slots=True)
+@value
 class UpstreamRequest:
     """What goes to the backend, what was changed in it, and what the answer has to be."""
 
-    body: Final[Body]
-    notes: Final[tuple[str, ...]] = ()
-    expectation: Final[Expectation | None] = None
+    body: Body
+    notes: tuple[str, ...] = ()
+    expectation: Expectation | None = None
 
     @property
     def stream(self) -> bool:
