@@ -16,6 +16,7 @@ if TYPE_CHECKING:
 _LOGGER: Final = logging.getLogger("svir_proxy")
 _DISCONNECT: Final = {"type": "http.disconnect"}
 _CLOSES: Final = b"\r\nconnection: close"
+_CHUNKED: Final = b"\r\ntransfer-encoding: chunked"
 
 
 class Channel(Protocol):
@@ -217,6 +218,25 @@ class Cycle:
         self._begin(status, headers)
         return True
 
+    def stream_head(self, status: int, headers: Iterable[tuple[bytes, bytes]]) -> bytes:
+        """The head of a stream that may begin later, for `write_opening`; ``b""`` where only `write_start` can tell."""
+        if self.started or self._silent or not self._knows_chunks:
+            return b""
+        try:
+            head, length, closes = response_head(status, headers)
+        except ValueError:
+            return b""
+        return b"" if closes or length is not None else head + _CHUNKED + b"\r\n\r\n"
+
+    def write_opening(self, head: bytes, body: bytes) -> bool:
+        """Write a *head* from `stream_head` and the first piece, as `write_start` and `write_piece` do; else False."""
+        channel = self._channel
+        if self.started or self._gone or self.expects or channel.is_last or channel.is_congested:
+            return False
+        self.started = self._chunked = True
+        channel.write(b"%b%x\r\n%b\r\n" % (head, len(body), body))
+        return True
+
     def write_piece(self, body: bytes) -> bool:
         """Write a piece of a stream, without the message and the coroutine that `send` takes.
 
@@ -244,7 +264,7 @@ class Cycle:
             self._chunked = self._knows_chunks
             self.closes = self.closes or not self._chunked
             if self._chunked:
-                head += b"\r\ntransfer-encoding: chunked"
+                head += _CHUNKED
         if self.closes and not closes:
             head += _CLOSES
         self._head = head + b"\r\n\r\n"

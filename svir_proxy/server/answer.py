@@ -121,8 +121,9 @@ def note_model(notes: list[str], event: Identified, asked: str) -> None:
 class StreamedAnswer:
     """An answer as a stream. Nothing is sent before the first output, or ``commit_after`` without any.
 
-    *head* gives the headers beside those of a stream, asked for when it begins with what is noted by then. *asked* is
-    the model whose answer it should be (``""``: whichever answers is right).
+    *head* gives the headers beside those of a stream that begins with what is noted by then: asked for as soon as there
+    is a source, and once more where that may have changed. *asked* is the model whose answer it should be (``""``:
+    whichever answers is right).
     """
 
     gathers = False
@@ -144,6 +145,7 @@ class StreamedAnswer:
         self._wrote_at = self._loop.time()
         self._commit_at = self._wrote_at + settings.commit_after
         self._asked = asked
+        self._is_prepared = False  # the sender has the head as it is now
         self.pieces = 0
         """Events that came; see `Progress`, which this is too."""
         self.first_output: float | None = None
@@ -173,16 +175,20 @@ class StreamedAnswer:
         self._sender.source = source
         if self._sender.is_blocked:
             source.pause()
+        if not self.committed:
+            self._prepare()  # while the server is at work: nobody waits for it now
 
     def end_source(self, silence: float | None = None) -> None:
         """No more events come from there."""
         self._sender.source = None
+        self._is_prepared = False  # another answer has other headers
         if silence is not None:
             self.last_output = time.perf_counter() - silence
 
     def take(self, events: Sequence[Event]) -> None:
         """Write *events*, all in one message; those that are no output wait for the stream to begin."""
         out: list[bytes] = []
+        opens = False
         write = self._writer.write
         self.pieces += len(events)
         for event in events:
@@ -192,17 +198,26 @@ class StreamedAnswer:
                     self.first_output = time.perf_counter()
                     self.has_reasoning = type(event) is ReasoningDelta
                     if not self.committed:
-                        out.append(self._begin())
+                        opens = True
+                        if not self._is_prepared:
+                            self._prepare()
+                        out.append(self._writer.open())
                 elif type(event) is Identified and self._asked:
                     note_model(self.notes, event, self._asked)
+                    self._is_prepared = False
             if type(event) is Noted:
                 add_note(self.notes, event.note)
+                self._is_prepared = False
             elif type(event) is not Failed:
                 out.append(write(event))
         data = b"".join(out)
         if data:
             self._wrote_at = self._loop.time()  # `_write`, without the call
-            self._sender.write(data)
+            if opens:
+                self.committed = True
+                self._sender.open(data)
+            else:
+                self._sender.write(data)
 
     def fail(self, error: ProxyError) -> None:
         """The last event of a stream that has begun and failed."""
@@ -213,7 +228,11 @@ class StreamedAnswer:
         if not self.committed:
             if now < self._commit_at:
                 return self._commit_at
-            self._write(self._begin())
+            if not self._is_prepared:
+                self._prepare()
+            self._wrote_at = self._loop.time()
+            self.committed = True
+            self._sender.open(self._writer.open())
         elif self._sender.is_blocked:
             return now + self._keepalive  # the client has something to read
         elif now >= self._wrote_at + self._keepalive:
@@ -239,10 +258,9 @@ class StreamedAnswer:
         """The client is gone."""
         self._sender.cancel()
 
-    def _begin(self) -> bytes:
-        self.committed = True
-        self._sender.begin(200, _STREAM_HEADERS + self._head(self.notes))
-        return self._writer.open()
+    def _prepare(self) -> None:
+        self._is_prepared = True
+        self._sender.prepare(200, _STREAM_HEADERS + self._head(self.notes))
 
     def _write(self, data: bytes) -> None:
         self._wrote_at = self._loop.time()

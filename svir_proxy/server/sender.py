@@ -34,7 +34,10 @@ class Source(Protocol):
 class Sender:
     """Sends the messages of one response, in order, and tells their source whether the client takes them."""
 
-    __slots__ = ("_broken", "_loop", "_pump", "_queue", "_send", "_write_piece", "_write_start", "source")
+    __slots__ = (
+        *("_broken", "_loop", "_make_head", "_opening", "_pump", "_queue", "_send"),
+        *("_write_opening", "_write_piece", "_write_start", "source"),
+    )
 
     def __init__(self, send: Send) -> None:
         self._send = send
@@ -42,6 +45,9 @@ class Sender:
         listener = getattr(send, "__self__", None)
         self._write_start: Callable[[int, Headers], bool] = getattr(listener, "write_start", _never)
         self._write_piece: Callable[[bytes], bool] = getattr(listener, "write_piece", _never)
+        self._make_head: Callable[[int, Headers], bytes] = getattr(listener, "stream_head", _unknown)
+        self._write_opening: Callable[[bytes, bytes], bool] = getattr(listener, "write_opening", _never)
+        self._opening: tuple[bytes, int, Headers]  # see `prepare`
         self._loop = asyncio.get_running_loop()
         self.source: Source | None = None
         """What is held back while the client is behind; to be None again once nothing more comes from there."""
@@ -64,6 +70,17 @@ class Sender:
                 self._broken = exc
                 return
         self.send({"type": "http.response.start", "status": status, "headers": headers})
+
+    def prepare(self, status: int, headers: Headers) -> None:
+        """Have ready what `open` begins with; nothing is sent yet, and no fault is told."""
+        self._opening = self._make_head(status, headers), status, headers
+
+    def open(self, body: bytes) -> None:
+        """Send what was prepared and the first piece of the body, as `begin` and `write` do."""
+        head, status, headers = self._opening
+        if not head or self._pump is not None or self._broken is not None or not self._write_opening(head, body):
+            self.begin(status, headers)
+            self.write(body)
 
     def write(self, body: bytes) -> None:
         """Send a piece of the body, which is not the last."""
@@ -126,6 +143,10 @@ class Sender:
 
 def _never(*_: object) -> bool:
     return False
+
+
+def _unknown(*_: object) -> bytes:
+    return b""
 
 
 async def _awaited(sending: Any) -> None:

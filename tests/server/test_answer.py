@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import json
+from collections.abc import Callable, Sequence
 
 import pytest
 from starlette.types import Send
@@ -61,6 +62,50 @@ async def test_nothing_is_sent_before_the_first_output_and_then_all_at_once() ->
     await soon(answer.end())
     assert wire.sent[-1] == {"type": "http.response.body", "body": b"", "more_body": False}
     assert deltas(wire.data)[3:] == ["stop", "[DONE]"]
+
+
+async def test_the_head_is_made_while_the_server_is_at_work_and_once_more_where_it_has_changed() -> None:
+    asked: list[tuple[str, ...]] = []
+
+    def head(noted: Sequence[str]) -> list[tuple[bytes, bytes]]:
+        asked.append(tuple(noted))
+        return [(b"x-notes", ",".join(noted).encode())]
+
+    def begun(*steps: Callable[[StreamedAnswer], object]) -> tuple[list[tuple[str, ...]], bytes]:
+        asked.clear()
+        wire = Wire()
+        answer = StreamedAnswer(client_request(), wire.send, head, StreamingSettings(), "wanted")
+        for step in steps:
+            assert not wire.sent
+            step(answer)
+        return asked.copy(), dict(wire.sent[0]["headers"])[b"x-notes"]
+
+    def source(answer: StreamedAnswer) -> None:
+        answer.begin_source(Source())
+
+    def wanted(answer: StreamedAnswer) -> None:
+        answer.take([Identified("id", 1, "wanted")])
+
+    def other(answer: StreamedAnswer) -> None:
+        answer.take([IDENTITY])
+
+    def odd(answer: StreamedAnswer) -> None:
+        answer.take([Noted("odd")])
+
+    def text(answer: StreamedAnswer) -> None:
+        answer.take([ContentDelta("x"), Noted("too late")])
+
+    def due(answer: StreamedAnswer) -> None:
+        answer.tick(asyncio.get_running_loop().time() + 3600)
+
+    assert begun(source, text) == ([()], b"")
+    assert begun(source, wanted, text)[1] == b""
+    assert begun(source, other, text) == ([(), ("model=answered_by",)], b"model=answered_by")
+    assert begun(source, odd, text) == ([(), ("odd",)], b"odd")
+    assert begun(source, due) == ([()], b"")
+    assert begun(text) == ([()], b"")
+    assert begun(source, StreamedAnswer.end_source, StreamedAnswer.restart, text) == ([(), ()], b"")
+    assert begun(source, StreamedAnswer.end_source, source, text) == ([(), ()], b"")
 
 
 async def test_an_answer_without_output_begins_with_its_end() -> None:

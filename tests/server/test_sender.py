@@ -246,6 +246,15 @@ class Listener(Server):
             self.taken.append((body,))
         return self.likes
 
+    def stream_head(self, status: int, headers: list[tuple[bytes, bytes]]) -> bytes:
+        assert not headers
+        return b"%d " % status if self.likes else b""
+
+    def write_opening(self, head: bytes, body: bytes) -> bool:
+        if self.likes:
+            self.taken.append((head + body,))
+        return self.likes
+
 
 @pytest.mark.parametrize("likes", [True, False])
 async def test_pieces_take_the_short_way_where_there_is_one_and_keep_their_order(likes: bool) -> None:
@@ -262,6 +271,30 @@ async def test_pieces_take_the_short_way_where_there_is_one_and_keep_their_order
     await soon(sender.drained())
     sender.write(b"c")
     assert server.taken == [*begun, 1, b"b", (b"c",) if likes else b"c"]
+
+
+@pytest.mark.parametrize("made", [True, False])
+@pytest.mark.parametrize("likes", [True, False])
+async def test_what_was_prepared_is_sent_with_the_first_piece(made: bool, likes: bool) -> None:
+    server = Listener(made)
+    sender = server.sender()
+    sender.prepare(200, [])
+    assert server.taken == []
+    server.likes = likes
+    sender.open(b"a")
+    assert server.taken == ([(b"200 a",)] if made and likes else [(200,), (b"a",)] if likes else [200, b"a"])
+
+
+async def test_what_was_prepared_waits_for_what_is_on_its_way() -> None:
+    server = Listener(likes=True)
+    sender = server.sender()
+    sender.prepare(200, [])
+    gate = server.shut(1)
+    sender.send(message(1))
+    sender.open(b"a")
+    gate.set_result(None)
+    await soon(sender.drained())
+    assert server.taken == [1, 200, b"a"]
 
 
 async def test_a_head_waits_for_what_is_on_its_way() -> None:
