@@ -48,7 +48,7 @@ class ChunkFrame:
     def read(self, data: bytes) -> bool:
         """Read the chunk in *data* if it is the frame with a text in it, and say whether it is."""
         if self._last:
-            self._learn()
+            self.settle()
         head, tail = self._head, self._tail
         if head is None or not data.startswith(head) or not data.endswith(tail):
             return False
@@ -66,19 +66,16 @@ class ChunkFrame:
         return True
 
     def learn(self, data: bytes) -> None:
-        """Take the frame of *data*, a chunk that was no repetition, if it has one; once another chunk has come.
-
-        None has one before the first text, so that what a stream begins with is not looked at.
-        The client waits for the first text of an answer, not for what may be saved with the next.
-        """
+        """Take the frame of *data*, a chunk that was no repetition, if it has one: with `settle`."""
         if self._is_known:
             self._is_known = False
             self._tries = _TRIES
-        if self._tries > 0 and self._reader.pieces and len(data) <= _LONGEST:
+        if self._tries > 0 and len(data) <= _LONGEST:
             self._tries -= 1
             self._last = data
 
-    def _learn(self) -> None:
+    def settle(self) -> None:
+        """Do what `learn` left to be done: when the client has its text, at the latest with the next chunk."""
         data, self._last = self._last, b""
         found = _TEXT.search(data)
         if found is not None:

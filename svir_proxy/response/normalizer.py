@@ -38,6 +38,8 @@ _BLANKS: Final = b" \t\r\n"
 _FIELDS: Final = (b"data", b"event", b"id", b"retry")
 _EXCERPT: Final = 200
 """Characters of an answer that cannot be read, for the message."""
+_REPEATS: Final = 2
+"""Pieces after which a stream is taken for a long one, which repeats itself."""
 _PAGE: Final = 8192
 """Bytes of a page whose words are looked for, however it was cut."""
 
@@ -65,7 +67,8 @@ class StreamNormalizer:
 
     __slots__ = (
         *("_begun", "_body", "_body_ended", "_calls", "_errors", "_extras", "_finish", "_frame", "_head"),
-        *("_limits", "_parser", "_profile", "_reader", "_request", "_size", "_take", "lifecycle", "pieces"),
+        *("_limits", "_parser", "_profile", "_reader", "_request", "_size", "_take"),
+        *("can_learn", "lifecycle", "pieces"),
     )
 
     def __init__(
@@ -89,8 +92,11 @@ class StreamNormalizer:
 
         While they do, the server is at work.
         """
+        self.can_learn = False
+        """Whether `learn` has anything to do."""
         # What reads chunks; not made for an answer that is read in one look.
         self._reader: ChunkReader | None = None
+        self._frame: ChunkFrame | None = None  # what they repeat, once there are enough of them
         # What takes the bytes: a function and no method, which would tie the normalizer to itself.
         self._take: Callable[[StreamNormalizer, bytes], None] = StreamNormalizer._sniff
         self._begun = b""  # the body so far, until it is known what it is
@@ -125,6 +131,12 @@ class StreamNormalizer:
                 self.pieces = reader.pieces
         events, lifecycle.events = lifecycle.events, None  # `take`, without the call
         return events or []
+
+    def learn(self) -> None:
+        """Make ready for more of what came last; for when nobody waits for anything that came."""
+        self.can_learn = False
+        if self._frame is not None:
+            self._frame.settle()
 
     def receive_eof(self, clean: bool) -> list[Event]:
         """The events that the end of the body completes; call it once. *clean*: the HTTP body ended properly."""
@@ -203,8 +215,7 @@ class StreamNormalizer:
             self._begun = b""
             self._parser = SSEParser(self._limits.event_bytes)
             self._take = StreamNormalizer._stream
-            reader = self._make_reader()
-            self._frame = None if self._extras else ChunkFrame(reader)  # extras are told again with each chunk
+            self._make_reader()
             self._stream(start)
         elif any(name.startswith(start) for name in _FIELDS):
             self._begun = data
@@ -243,11 +254,14 @@ class StreamNormalizer:
                 except ValueError:
                     self._read_odd(payload, name)
                 else:
-                    if frame is None:
+                    if self._extras:  # which are told again with each chunk
                         self._read(chunk, name)
                     else:
                         reader.read(chunk, name)
-                        frame.learn(payload)
+                        if reader.pieces >= _REPEATS:
+                            frame = self._frame = frame or ChunkFrame(reader)
+                            frame.learn(payload)
+                            self.can_learn = True
             if lifecycle.state in OVER:
                 return
         if parser.too_large:

@@ -193,6 +193,8 @@ class Reception:
             # Also of text or calls that are held back: nothing for the client yet, but the server is at work.
             self._pieces = pieces
             self._watch.output()
+            if normalizer.can_learn:
+                normalizer.learn()
 
     def body_ended(self, error: Exception | None) -> None:
         """The end of the body."""

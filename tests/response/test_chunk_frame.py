@@ -27,7 +27,9 @@ REQUEST = ClientRequest.from_body({"model": "m", "messages": [{"role": "user"}]}
 EXAMPLES = settings().max_examples
 
 
-def read(chunks: list[bytes], *, framed: bool = True) -> tuple[list[StageEvent], int, list[bool]]:
+def read(
+    chunks: list[bytes], *, framed: bool = True, at_once: bool = False
+) -> tuple[list[StageEvent], int, list[bool]]:
     """The events of *chunks* without the identity, the pieces they were, and which were read by their frame."""
     events: list[StageEvent] = []
     reader = ChunkReader(REQUEST, lambda: ErrorReader(REQUEST, []), events.append)
@@ -39,6 +41,8 @@ def read(chunks: list[bytes], *, framed: bool = True) -> tuple[list[StageEvent],
             reader.read(loads(chunk))
             if framed:
                 frame.learn(chunk)
+                if at_once:
+                    frame.settle()
     reader.finish()
     return [event for event in events if not isinstance(event, Identified)], reader.pieces, by_frame
 
@@ -119,3 +123,4 @@ def test_any_chunks_are_read_as_without_frames(before, after, deltas):
             read([text], framed=False)
             chunks.append(text)
     assert read(chunks)[:2] == read(chunks, framed=False)[:2]
+    assert read(chunks) == read(chunks, at_once=True)

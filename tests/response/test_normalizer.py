@@ -230,6 +230,24 @@ def test_pieces_that_are_held_back_are_counted():
     assert normalizer.pieces == 2
 
 
+def test_what_repeats_is_learned_when_it_is_time_and_changes_nothing():
+    texts = ["a", "b", "c", "d", "e"]
+    reads = [sse(choice({"role": "assistant", "content": ""})), *(sse(choice({"content": text})) for text in texts)]
+
+    def read(*, extras):
+        normalizer = StreamNormalizer(a_request(), GENERIC, extras=extras)
+        events, could = [], []
+        for data in reads:
+            events += normalizer.receive_data(data)
+            could.append(normalizer.can_learn)
+            normalizer.learn()
+            assert not normalizer.can_learn
+        return [event.text for event in events if isinstance(event, Content)], could
+
+    assert read(extras=False) == (texts, [False, False, True, False, False, False]), "a stream of one text has no next"
+    assert read(extras=True) == (texts, [False] * 6)
+
+
 def test_extras_are_told_where_they_are_exposed():
     body = sse({**A, "timings": {"x": 1}}, FINISH) + b'data: {"citations": []}{"x": 1}\n\n' + DONE
     assert run(body) == [Content("a"), STOP, END]
