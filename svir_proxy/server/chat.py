@@ -121,14 +121,15 @@ class Chat:
             headers.append(route.upstream.header)
             if request.part_kinds:
                 request = await self._inlined(request, route.upstream)
-            exchange: _Asking = self._exchange(request, route, record)
-            if self._rules is not None:
-                exchange = self._ruled(exchange, routes, record)
+            exchange = self._exchange(request, route, record)
+            asking: _Asking = exchange if self._rules is None else self._ruled(exchange, routes, record)
             if (places := route.upstream.places) is None:
-                await answer(exchange, client, send, headers, record)
+                exchange.begin()
+                await answer(asking, client, send, headers, record)
             else:
                 async with places:
-                    await answer(exchange, client, send, headers, record)
+                    exchange.begin()
+                    await answer(asking, client, send, headers, record)
 
     def _ruled(self, asking: _Asking, routes: tuple[Route, ...], record: RequestRecord) -> _Asking:
         """*asking*, held to the operator's rules where there are any for it."""

@@ -7,7 +7,7 @@ taught; and one whose answer was held because the server does not see to a deman
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Mapping
+from collections.abc import Awaitable, Mapping
 from dataclasses import replace
 from typing import Final
 
@@ -55,6 +55,7 @@ class Exchange:
         self._rewritten = rewrite_request(request, profile, route.model)
         self._retries: tuple[str, ...] = ()
         self._more: Mapping[str, str] | None = None  # headers that go along
+        self._begun: Awaitable[UpstreamResponse] | None = None  # what is sent already
         self.meter: Meter | None = None
         """Counts what comes of it; None: nobody does."""
         self.headers: Headers = []
@@ -68,6 +69,16 @@ class Exchange:
         if not self._before and not self._retries:
             return self._rewritten.notes
         return (*self._before, *self._rewritten.notes, *self._retries)
+
+    def begin(self) -> None:
+        """Ask already, as far as that takes no waiting: what the answer needs is made while the server is at work.
+
+        `run` must follow in the same turn of the loop.
+        """
+        try:
+            self._begun = self._send(self._rewritten.body)
+        except ProxyError:
+            self._begun = None  # `run` tries again, and tells why
 
     async def run(self, answer: Answer) -> ProxyError | None:
         """Fill *answer*; the error where it is not whole."""
@@ -184,12 +195,16 @@ class Exchange:
         extras = upstream.backend.expose_extras
         return make(self.request, self._profile, upstream.normalizer_limits, self._error_reader, extras=extras)
 
+    def _send(self, body: Body) -> Awaitable[UpstreamResponse]:
+        return self._upstream.chat(body, self._route.model, self.request.blobs, self._more)
+
     async def _respond(self, body: Body, watch: Watch) -> UpstreamResponse:
         """Send *body* and await the head of the response, for as long as *watch* says; raises ProxyError."""
+        begun, self._begun = self._begun, None
         interruption = Interruption()
         watch.tell(interruption.make)
         try:
-            return await self._upstream.chat(body, self._route.model, self.request.blobs, self._more)
+            return await (begun or self._send(body))
         except asyncio.CancelledError:
             if interruption.is_all():
                 raise watch.error() from None

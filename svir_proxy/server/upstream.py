@@ -7,8 +7,8 @@ import contextlib
 import errno
 import re
 import ssl
-from collections.abc import Mapping
-from typing import Final, cast
+from collections.abc import Awaitable, Coroutine, Mapping
+from typing import Any, Final, cast
 from urllib.parse import quote, urlencode
 
 import httpx
@@ -110,13 +110,15 @@ class Upstream:
         """Reads this backend's errors for *request*; of the class *make*."""
         return make(request, self.profile.errors, self._secrets)
 
-    async def chat(
+    def chat(
         self, body: Body, model: str, blobs: Blobs | None = None, more: Mapping[str, str] | None = None
-    ) -> UpstreamResponse:
+    ) -> Coroutine[Any, Any, UpstreamResponse]:
         """Send a chat request; the response comes with its head, whatever its status. The caller closes it.
 
-        *blobs* are the payloads that markers in *body* stand for, *more* the headers that this request alone has. Only
-        connecting has a limit of time of its own. Raises ProxyError where there is no response.
+        What takes no waiting is done now, and most requests are sent by that; the rest is done where the result is
+        awaited, which must be in the same turn of the loop. *blobs* are the payloads that markers in *body* stand for,
+        *more* the headers that this request alone has. Only connecting has a limit of time of its own. Raises
+        ProxyError where there is no response.
         """
         try:
             content = dumps(body)
@@ -126,18 +128,19 @@ class Upstream:
         if (head := self._head) is not None and blobs is None:
             assert self._own is not None
             try:
-                return await self._own.post(head if more is None else head.adding(more), content, self._connect_seconds)
+                asked = self._own.post(head if more is None else head.adding(more), content, self._connect_seconds)
             except httpx.TransportError as exc:
                 raise _in_words(self.name, exc) from exc
+            return self._answered(asked)
         url = self._chat_url or self._url(self._chat_path.replace("{model}", quote(model, safe="")))
         headers = self._post_headers if more is None else httpx.Headers({**self._post_headers, **more}, "latin-1")
         if blobs is None:
-            return await self._send(httpx.Request("POST", url, headers=headers, content=content))
+            return self._send(httpx.Request("POST", url, headers=headers, content=content))
         pieces = blobs.fill(content)
         request = httpx.Request("POST", url, headers=headers, stream=RequestStream(pieces))
         request.headers["content-length"] = str(sum(map(len, pieces)))
         request.headers.pop("transfer-encoding", None)
-        return await self._send(request)
+        return self._send(request)
 
     async def pass_on(
         self,
@@ -235,6 +238,12 @@ class Upstream:
 
     def _url(self, path: str) -> httpx.URL:
         return httpx.URL(f"{self.backend.root}{path}{self._query}")
+
+    async def _answered(self, asked: Awaitable[UpstreamResponse]) -> UpstreamResponse:
+        try:
+            return await asked
+        except httpx.TransportError as exc:
+            raise _in_words(self.name, exc) from exc
 
     async def _send(
         self, request: httpx.Request, *, read: float | None = None, write: float | None = None

@@ -9,6 +9,7 @@ from typing import Any
 import httpx
 import pytest
 
+from svir_proxy.server import chat, upstream
 from tests.server.support import CHAT, serving, settings
 
 SSE = {"content-type": "text/event-stream"}
@@ -243,3 +244,25 @@ async def test_a_demand_that_a_rejection_brought_about_is_seen_to() -> None:
     assert response.json()["choices"][0]["finish_reason"] == "tool_calls"
     assert len(upstream.asked) == 3  # refused, answered in prose, called
     assert "tool_choice.required=asked_again" in rewrites(response)
+
+
+@pytest.mark.parametrize(
+    ("body", "answer"), [(CHAT, "WholeAnswer"), (CHAT | {"stream": True}, "StreamedAnswer")], ids=["whole", "stream"]
+)
+async def test_what_an_answer_needs_is_made_while_the_server_is_at_work(
+    body: dict[str, Any], answer: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    made: list[str] = []
+
+    def noting(what: str, make: Callable[..., Any]) -> Callable[..., Any]:
+        def note(*given: Any, **named: Any) -> Any:
+            made.append(what)
+            return make(*given, **named)
+
+        return note
+
+    monkeypatch.setattr(upstream.Upstream, "chat", noting("request", upstream.Upstream.chat))
+    monkeypatch.setattr(chat, answer, noting("answer", getattr(chat, answer)))
+    async with serving(settings(), Upstream(said("Hello!"))) as client:
+        assert (await client.post("/v1/chat/completions", json=body)).status_code == 200
+    assert made == ["request", "answer"]

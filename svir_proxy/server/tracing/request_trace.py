@@ -119,6 +119,9 @@ class _TracedExchange(Exchange):
         self._trace = trace
         self._attempt: Attempt | None = None
 
+    def begin(self) -> None:
+        """Nothing: the attempt has yet to begin, whose context goes along."""
+
     async def _ask(self, body: Body, answer: Answer, watch: Watch) -> ProxyError | None:
         model = str(body.get("model") or self._route.model)
         with self._trace.attempt(self._route, model, of_request(body)) as attempt:

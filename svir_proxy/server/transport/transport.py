@@ -7,7 +7,7 @@ connections.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Any, Final
 
 import httpx
 
@@ -17,8 +17,11 @@ from svir_proxy.server.transport.pool import Pool
 from svir_proxy.server.transport.stream import ResponseStream
 
 if TYPE_CHECKING:
+    import asyncio
     import ssl
+    from collections.abc import Coroutine
 
+    from svir_proxy.server.transport.connection import Connection
     from svir_proxy.server.transport.head import Origin, Outgoing, PostHead
     from svir_proxy.server.transport.response import UpstreamResponse
 
@@ -74,7 +77,7 @@ class UpstreamTransport(httpx.AsyncBaseTransport):
             request=request,
         )
 
-    async def post(
+    def post(
         self,
         head: PostHead,
         content: bytes,
@@ -82,16 +85,31 @@ class UpstreamTransport(httpx.AsyncBaseTransport):
         *,
         read: float | None = None,
         write: float | None = None,
-    ) -> UpstreamResponse:
+    ) -> Coroutine[Any, Any, UpstreamResponse]:
         """Send *content* behind a prepared *head*: `handle_async_request` without httpx's objects, for the many.
 
-        *connect*, *read* and *write* are its limits of time, in seconds.
+        Over a kept connection it is sent now; all else is done where the result is awaited, which must be in the same
+        turn of the loop. *connect*, *read* and *write* are its limits of time, in seconds.
         """
         length = len(content)
         if length > ONE_WRITE or read is not None or (kept := self._pool.take(head.origin)) is None:
-            return await self._exchange(head.origin, head.outgoing(content), connect, read=read, write=write)
+            return self._exchange(head.origin, head.outgoing(content), connect, read=read, write=write)
         request = b"%bcontent-length: %d\r\n\r\n%b" % (head.lines, length, content)
-        response, answered = kept.ask(request, last=head.last)
+        asked = kept.ask(request, last=head.last)
+        return self._answered(kept, asked, head, content, connect=connect, write=write)
+
+    async def _answered(
+        self,
+        kept: Connection,
+        asked: tuple[UpstreamResponse, asyncio.Future[None]],
+        head: PostHead,
+        content: bytes,
+        *,
+        connect: float | None,
+        write: float | None,
+    ) -> UpstreamResponse:
+        """The response that *kept* was *asked* for; where the server had closed that, another connection is asked."""
+        response, answered = asked
         try:
             await answered
         except BaseException as exc:

@@ -206,6 +206,20 @@ async def test_a_head_that_says_close_is_the_last(close: bool, server: RawServer
     assert (transport._pool.take(heads[0].origin) is None) is close
 
 
+async def test_over_a_kept_connection_a_request_is_sent_before_it_is_awaited(
+    server: RawServer, transport: UpstreamTransport
+) -> None:
+    head = post_head(httpx.URL(server.url()), httpx.Headers())
+    first = asyncio.create_task(transport.post(head, b"{}", None))
+    peer = await server.accept()
+    await peer.answer(LENGTH_3 + b"abc")
+    assert (await soon(first)).at_hand(3) == b"abc"
+    asked = transport.post(head, b"[]", None)
+    assert (await peer.request()).endswith(b"[]")
+    await peer.send(LENGTH_3 + b"def")
+    assert (await soon(asked)).at_hand(3) == b"def"
+
+
 async def test_a_time_limit_forbids_another_attempt(server: RawServer, call: Call) -> None:
     old = await kept(server, call)
     answer = call(timeout={"read": 0.01})
