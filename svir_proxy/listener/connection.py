@@ -47,7 +47,7 @@ class ClientConnection:
     __slots__ = (
         *("_answer", "_app", "_app_state", "_arriving", "_behind", "_client", "_connections", "_counted"),
         *("_cycle", "_drained", "_draining", "_excess", "_expects", "_framed", "_headers", "_host", "_in_head"),
-        *("_in_message", "_limits", "_lingers", "_loop", "_offer", "_outbox", "_parser"),
+        *("_in_message", "_limits", "_lingers", "_loop", "_offer", "_outbox", "_parser", "_plain"),
         *("_progress", "_queue", "_refusal", "_scheme", "_server", "_since", "_state", "_tasks"),
         *("_timer", "_transport", "_uncounted", "_unsent", "_url", "is_congested", "is_last"),
         "is_resting",
@@ -91,6 +91,7 @@ class ClientConnection:
         self._drained: asyncio.Future[None] | None = None
         self.is_congested = self.is_resting = False
         self._unsent = 0  # of what nothing is added to, when it was last looked at
+        self._plain = (b"/", "/")  # the last target that is no more than a path: most clients have but one
         # of the request that is being parsed
         self._url = b""
         self._headers: list[tuple[bytes, bytes]] = []
@@ -336,16 +337,14 @@ class ClientConnection:
                 raise _Refused(ProxyError("invalid_request", "The head of the request is too long."))
         if self._excess:
             self._admit()
-        if self._url[:1] == b"/" and b"?" not in self._url and b"#" not in self._url:
-            path, query = self._url, b""
-        else:
-            path, query = self._split_target()
-        try:
-            text = path.decode("ascii")
-        except UnicodeDecodeError:
-            raise _Refused("the request target holds bytes that are no ASCII") from None
-        if "%" in text:
-            text = unquote_to_bytes(path).decode("utf-8", "replace")
+        path, text = self._plain
+        query = b""
+        if path != self._url:
+            if self._url[:1] == b"/" and b"?" not in self._url and b"#" not in self._url:
+                path, text = self._plain = self._url, _text(self._url)
+            else:
+                path, query = self._split_target()
+                text = _text(path)
         scope = {
             "type": "http",
             "asgi": _ASGI,
@@ -582,6 +581,15 @@ class ClientConnection:
         if self._cycle is not None and self._cycle.complete:
             return False
         return self._in_message or self._in_head or self._counted > 0
+
+
+def _text(path: bytes) -> str:
+    """What a *path* says, without its escapes."""
+    try:
+        text = path.decode("ascii")
+    except UnicodeDecodeError:
+        raise _Refused("the request target holds bytes that are no ASCII") from None
+    return unquote_to_bytes(path).decode("utf-8", "replace") if "%" in text else text
 
 
 def _no_http(why: str) -> ProxyError:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import re
-from itertools import chain, repeat
+from itertools import chain, permutations, repeat
 from typing import Any, Final
 
 import pytest
@@ -618,6 +618,20 @@ async def test_scope(target: bytes) -> None:
     assert scope["method"] == "GET"
     assert scope["http_version"] == "1.1"
     assert scope["state"] == {"of": "the application"}
+
+
+async def test_the_targets_of_one_connection_are_told_apart() -> None:
+    seen: list[tuple[str, bytes, bytes]] = []
+
+    async def app(scope: Any, receive: Any, send: Any) -> None:
+        seen.append((scope["path"], scope["raw_path"], scope["query_string"]))
+        await read_and_answer(scope, receive, send)
+
+    client = Client(app)
+    targets = [target for first, second in permutations(SCOPES, 2) for target in (first, first, second)]
+    for target in targets:
+        await client.send(b"GET %b HTTP/1.1\r\nHost: a\r\n\r\n" % target)
+    assert seen == [SCOPES[target] for target in targets]
 
 
 async def test_an_answer_that_waits_for_the_end_of_the_turn_is_not_lost_when_the_proxy_shuts_down_in_it() -> None:
