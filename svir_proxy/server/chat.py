@@ -95,7 +95,8 @@ class Chat:
         if given.get(b"content-type") != b"application/json" or b"content-encoding" in given:  # unlike most
             check_media_type(scope)
         raw = await read_body(scope, receive, self._max_request_bytes)
-        request = ClientRequest.from_json(raw, id=random_id(), received=int(time.time()))
+        own = record.id if b"x-request-id" not in given else random_id()  # what a client chooses may come again
+        request = ClientRequest.from_json(raw, id=own, received=int(time.time()))
         size = len(raw)
         del raw
         record.model, record.stream = request.model, request.stream

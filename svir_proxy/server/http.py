@@ -12,7 +12,7 @@ from svir_proxy.errors import ProxyError
 from svir_proxy.response.json_text import dumps
 
 Headers = list[tuple[bytes, bytes]]
-_DIGITS: Final = 32
+_ID_BYTES: Final = 16
 
 
 class ClientGone(Exception):  # noqa: N818 - what happened, not a fault
@@ -21,7 +21,7 @@ class ClientGone(Exception):  # noqa: N818 - what happened, not a fault
 
 def random_id() -> str:
     """32 hex digits for a request or an answer: as good as unique, and no secret, so that no system call is needed."""
-    return f"{getrandbits(4 * _DIGITS):0{_DIGITS}x}"
+    return getrandbits(8 * _ID_BYTES).to_bytes(_ID_BYTES).hex()
 
 
 def header(scope: Scope, name: bytes) -> str:
@@ -34,7 +34,10 @@ def fields(scope: Scope) -> dict[bytes, bytes]:
     """The headers of a request by name, the first of each."""
     known: dict[bytes, bytes] | None = scope.get("svir.fields")
     if known is None:
-        known = scope["svir.fields"] = dict(reversed(scope["headers"]))
+        known = scope["svir.fields"] = {}
+        for name, value in scope["headers"]:
+            if name not in known:
+                known[name] = value
     return known
 
 

@@ -277,6 +277,18 @@ async def test_a_fault_of_the_proxy_itself(monkeypatch: pytest.MonkeyPatch, capl
     assert "a secret detail" in caplog.text
 
 
+NAMES: Final[list[dict[str, str]]] = [{}, {}, {"x-request-id": "a"}, {"x-request-id": "a"}]
+
+
+async def test_ids_of_answers_are_new_also_where_a_client_names_its_requests_alike() -> None:
+    def nameless(_: httpx.Request) -> httpx.Response:
+        return httpx.Response(200, json={"choices": [{"message": {"content": "Hello!"}, "finish_reason": "stop"}]})
+
+    async with serving(settings(URL), nameless) as client:
+        answers = [await client.post("/v1/chat/completions", json=CHAT, headers=headers) for headers in NAMES]
+    assert len({answer.json()["id"] for answer in answers}) == len(NAMES)
+
+
 async def test_every_request_leaves_a_line(caplog: pytest.LogCaptureFixture) -> None:
     caplog.set_level(logging.INFO, "svir_proxy.requests")
     async with serving(settings(URL), model_server) as client:
