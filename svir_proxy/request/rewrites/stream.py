@@ -66,13 +66,11 @@ def _without_logprobs(body: Body, context: Context) -> Body:
 
 def _ask_for_usage(body: Body, context: Context) -> Body:
     options = body.get("stream_options", {})
+    if isinstance(options, dict) and options.get("include_usage") is True:
+        return body
     # Where tokens are counted it is tried, too: a server that refuses says so before any output, and is remembered.
     asked_of = ("kept", "unknown") if context.request.is_counted else ("kept",)
-    if (
-        context.optional("stream_options") not in asked_of
-        or not isinstance(options, dict)
-        or options.get("include_usage") is True
-    ):
+    if context.optional("stream_options") not in asked_of or not isinstance(options, dict):
         return body
     context.note("add=stream_options")
     return with_values(body, {"stream_options": {**options, "include_usage": True}})

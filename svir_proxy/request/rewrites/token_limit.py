@@ -9,7 +9,7 @@ from __future__ import annotations
 from typing import Final
 
 from svir_proxy.client_request import Body
-from svir_proxy.request.context import Context, with_values, without
+from svir_proxy.request.context import Context
 
 _OTHER: Final = {"max_tokens": "max_completion_tokens", "max_completion_tokens": "max_tokens"}
 
@@ -17,8 +17,12 @@ _OTHER: Final = {"max_tokens": "max_completion_tokens", "max_completion_tokens":
 def name_token_limit(body: Body, context: Context) -> Body:
     """Keep one limit, under the server's name for it."""
     wanted = context.profile.request.max_tokens_field
-    if wanted == "both" or _OTHER[wanted] not in body:
+    if wanted == "both" or (other := _OTHER[wanted]) not in body:
         return body
     context.note(f"max_tokens={wanted}")
-    limit = body.get("max_completion_tokens", body.get("max_tokens"))
-    return with_values(without(body, *_OTHER), {wanted: limit})
+    limit = body["max_completion_tokens" if "max_completion_tokens" in body else "max_tokens"]
+    changed = dict(body)
+    changed.pop(wanted, None)
+    changed[wanted] = limit
+    del changed[other]
+    return changed
