@@ -101,7 +101,8 @@ class Connection:
         RemoteProtocolError itself. *last*: the connection is closed afterwards. Where *request* is empty, the caller
         writes one. A connection from the pool has to be asked in the turn in which it was taken.
         """
-        self._parser.start(head_request=head_request)
+        if head_request:
+            self._parser.start(head_request=True)
         transport = self._transport
         if self.closed or transport is None:
             raise httpx.RemoteProtocolError("the server closed the connection without a response")
@@ -307,6 +308,7 @@ class Connection:
         ):
             if self._held:
                 self.hold_reading(False)
+            self._parser.start()  # for the next response: who asks for it does not wait for this
             self.idle_since = self._loop.time()
             self._home.idle(self)
         else:
