@@ -21,7 +21,7 @@ LIMIT: Final = 32
 BEYOND_TEXT: Final = 64
 """A message that is more, or less, than a text of the user, the assistant or the system: parts, calls, results, ..."""
 SETTINGS: Final = 128
-"""A field beside the model and the messages."""
+"""A field beside the model, the messages, a stream and a limit, which most requests have and few servers refuse."""
 STREAM: Final = 256
 """Whether it is a stream, or what is in one."""
 RENAMED: Final = 512
@@ -30,8 +30,8 @@ RENAMED: Final = 512
 _FIELDS: Final = {
     "model": ALWAYS,
     "messages": ALWAYS,
-    "stream": SETTINGS | STREAM,
-    "stream_options": SETTINGS | STREAM,
+    "stream": STREAM,
+    "stream_options": STREAM,
     "tools": SETTINGS | TOOLS,
     "tool_choice": SETTINGS | TOOLS,
     "parallel_tool_calls": SETTINGS | TOOLS,
@@ -39,9 +39,10 @@ _FIELDS: Final = {
     "function_call": SETTINGS | TOOLS,
     "response_format": SETTINGS | FORMAT,
     "reasoning_effort": SETTINGS | EFFORT,
-    "max_tokens": SETTINGS | LIMIT,
-    "max_completion_tokens": SETTINGS | LIMIT,
+    "max_tokens": LIMIT,
+    "max_completion_tokens": LIMIT,
 }
+_USUAL: Final = tuple(name for name, held in _FIELDS.items() if not held & SETTINGS)
 _ROLES: Final = ("user", "assistant", "system")
 
 
@@ -67,6 +68,6 @@ def added_by(facts: RequestFacts) -> int:
     added = 0
     if facts.stream == "always" or "stream_options" in facts.always_send:
         added |= STREAM
-    if "model" in facts.optional_fields or "messages" in facts.optional_fields:
+    if any(facts.optional_fields.get(name) in ("ignored", "rejected") for name in _USUAL):
         added |= SETTINGS
     return added
