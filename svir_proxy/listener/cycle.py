@@ -16,6 +16,9 @@ if TYPE_CHECKING:
 _LOGGER: Final = logging.getLogger("svir_proxy")
 _DISCONNECT: Final = {"type": "http.disconnect"}
 _CLOSES: Final = b"\r\nconnection: close"
+_SMALL: Final = 1024
+_SIZES: Final = tuple(b"%x\r\n" % size for size in range(_SMALL))
+"""How chunks of so many bytes begin: nearly all are small, and formatting a number takes longer than all the rest."""
 _CHUNKED: Final = b"\r\ntransfer-encoding: chunked"
 
 
@@ -234,7 +237,8 @@ class Cycle:
         if self.started or self._gone or self.expects or channel.is_last or channel.is_congested:
             return False
         self.started = self._chunked = True
-        channel.write(b"%b%x\r\n%b\r\n" % (head, len(body), body))
+        size = len(body)
+        channel.write(b"".join((head, _SIZES[size] if size < _SMALL else b"%x\r\n" % size, body, b"\r\n")))
         return True
 
     def write_piece(self, body: bytes) -> bool:
@@ -244,10 +248,10 @@ class Cycle:
         """
         if not body or not self._chunked or self.complete or self._gone or self._channel.is_congested:
             return False
-        piece = b"%x\r\n%b\r\n" % (len(body), body)
-        if self._head:
-            piece, self._head = self._head + piece, b""
-        self._channel.write(piece)
+        head, size = self._head, len(body)
+        if head:
+            self._head = b""
+        self._channel.write(b"".join((head, _SIZES[size] if size < _SMALL else b"%x\r\n" % size, body, b"\r\n")))
         return True
 
     # within

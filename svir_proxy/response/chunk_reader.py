@@ -56,14 +56,24 @@ ALONE: Final[dict[str, type[_Text]]] = {
 
 
 class ChunkReader:
-    """Reads the chunks of one answer, in order: events go to *sink*. *errors* makes what reads a failure among them."""
+    """Reads the chunks of one answer, in order: events go to *sink*. *errors* makes what reads a failure among them.
 
-    __slots__ = ("_errors", "_halves", "_request", "_sink", "answered", "pieces")
+    *identified* takes the identity, with which no stage on the way is concerned; None: *sink* does.
+    """
 
-    def __init__(self, request: ClientRequest, errors: Callable[[], ErrorReader], sink: Sink) -> None:
+    __slots__ = ("_errors", "_halves", "_identified", "_request", "_sink", "answered", "pieces")
+
+    def __init__(
+        self,
+        request: ClientRequest,
+        errors: Callable[[], ErrorReader],
+        sink: Sink,
+        identified: Sink | None = None,
+    ) -> None:
         self._request = request
         self._errors = errors
         self._sink = sink
+        self._identified = identified or sink
         # First halves of surrogate pairs, by the kind of text or by the index of the call whose arguments they end.
         self._halves: dict[type[_Text] | int | None, str] | None = None
         self.answered = False
@@ -122,7 +132,7 @@ class ChunkReader:
     def _choice(self, chunk: dict[str, Any], choice: dict[str, Any]) -> None:
         if not self.answered:
             self.answered = True
-            self._sink(identity(chunk, self._request))
+            self._identified(identity(chunk, self._request))
         if choice.get("error"):
             raise self._errors().from_stream(choice)
         delta = choice.get("delta")

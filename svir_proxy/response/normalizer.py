@@ -188,7 +188,7 @@ class StreamNormalizer:
         if response.content == "cumulative":
             head = Cumulative(head, self._limits.event_bytes).feed
         self._head = head
-        self._reader = ChunkReader(request, self._errors, self._head)
+        self._reader = ChunkReader(request, self._errors, self._head, self.lifecycle.feed)
         return self._reader
 
     # What follows raises ProxyError where the answer has failed.

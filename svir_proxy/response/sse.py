@@ -51,8 +51,9 @@ class SSEParser:
         if len(data) > self._limit:
             return self._split(data)
         # The usual read is exactly one event on one line: nothing to split.
-        if data.find(_LF) == len(data) - 2 and data[:6] == b"data: " and data[-1] == _LF:
-            return [(b"", data[6:-2])]
+        line = data[6:-2]
+        if _LF not in line and data[-2:] == b"\n\n" and data[:6] == b"data: ":
+            return [(b"", line)]
         return self._cut(data)
 
     def _cut(self, data: bytes) -> list[ServerSentEvent]:

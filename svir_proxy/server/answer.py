@@ -212,12 +212,12 @@ class StreamedAnswer:
                 out.append(write(event))
         data = b"".join(out)
         if data:
-            self._wrote_at = self._loop.time()  # `_write`, without the call
             if opens:
                 self.committed = True
                 self._sender.open(data)
             else:
                 self._sender.write(data)
+            self._wrote_at = self._loop.time()  # the client need not wait for this
 
     def fail(self, error: ProxyError) -> None:
         """The last event of a stream that has begun and failed."""

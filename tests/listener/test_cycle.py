@@ -176,6 +176,22 @@ async def test_pieces_can_be_written_without_messages_where_nothing_else_is_to_b
     assert client.said.endswith(b"\r\n1\r\nx\r\n") is (expected and not state)
 
 
+@pytest.mark.parametrize("size", [1, 255, 1023, 1024, 70000])
+@pytest.mark.parametrize("opens", [True, False])
+async def test_a_piece_of_any_size_is_a_chunk(size: int, opens: bool) -> None:
+    async def app(scope: Any, receive: Any, send: Any) -> None:
+        cycle = send.__self__
+        written = cycle.write_opening(cycle.stream_head(200, []), b"a" * size) if opens else cycle.write_start(200, [])
+        assert written
+        assert cycle.write_piece(b"b" * size)
+        await send({"type": "http.response.body", "body": b""})
+
+    client = Client(app)
+    await client.send(GET)
+    chunks = [b"%x\r\n%b\r\n" % (size, letter * size) for letter in ([b"a", b"b"] if opens else [b"b"])]
+    assert client.said.partition(b"\r\n\r\n")[2] == b"".join(chunks) + b"0\r\n\r\n"
+
+
 # What comes of a request before it is answered, whole answers to it, and what becomes of the client meanwhile.
 REQUESTS: Final[dict[str, bytes]] = {
     "GET": GET,
