@@ -30,7 +30,7 @@ from svir_proxy.request.rewrites.history import repair_history
 from svir_proxy.request.rewrites.legacy_functions import translate_functions
 from svir_proxy.request.rewrites.model import name_model
 from svir_proxy.request.rewrites.nulls import leave_out_nulls
-from svir_proxy.request.rewrites.optional_fields import leave_out_rejected, leaves_out
+from svir_proxy.request.rewrites.optional_fields import for_server, leave_out_rejected, leaves_out
 from svir_proxy.request.rewrites.parts import gate_parts
 from svir_proxy.request.rewrites.reasoning_effort import translate_effort
 from svir_proxy.request.rewrites.response_format import keep_response_format
@@ -52,6 +52,8 @@ class Step(NamedTuple):
     nothing of it to add."""
     where: Callable[[RequestFacts], bool] = lambda _: True
     """The servers that it does anything for."""
+    prepared: Callable[[RequestFacts], Rewrite] | None = None
+    """Makes what does the same for one server, sooner; None: nothing does."""
 
 
 REWRITES: Final = (
@@ -71,7 +73,7 @@ REWRITES: Final = (
     Step(keep_response_format, FORMAT),
     Step(translate_effort, EFFORT | FORMAT, lambda server: bool(server.reasoning_efforts)),
     Step(name_token_limit, LIMIT, lambda server: server.max_tokens_field != "both"),
-    Step(leave_out_rejected, SETTINGS, leaves_out),
+    Step(leave_out_rejected, SETTINGS, leaves_out, for_server),
     Step(add_fields, ALWAYS, lambda server: bool(server.always_send)),
     Step(decide_stream, STREAM),
 )
@@ -115,4 +117,5 @@ def rewrite_request(request: ClientRequest, profile: Profile, model: str) -> Ups
 def _plan(held: int, facts: RequestFacts) -> tuple[Rewrite, ...]:
     """The rewrites, in order, that a request which holds *held* goes through to a server of these *facts*."""
     held |= added_by(facts)
-    return tuple(step.rewrite for step in REWRITES if step.about & held and step.where(facts))
+    steps = [step for step in REWRITES if step.about & held and step.where(facts)]
+    return tuple(step.rewrite if step.prepared is None else step.prepared(facts) for step in steps)
