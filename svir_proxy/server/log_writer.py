@@ -18,6 +18,8 @@ GATHER: Final = 0.05
 """Seconds that a line may wait for others."""
 LIMIT: Final = 8 * 2**20
 """Bytes, about, that wait at most. For lines that are urgent there is half as much again."""
+LOOK: Final = 1.0
+"""Seconds after which the writer looks by itself: the loop that was to wake it may have ended, or be held up."""
 PATIENCE: Final = 2.0
 """Seconds without any progress after which `LineWriter.flush` gives up."""
 _PIECE: Final = 4096
@@ -135,7 +137,8 @@ class LineWriter:
 
     def _run(self) -> None:
         while True:
-            self._wake.acquire()
+            if not self._wake.acquire(timeout=LOOK) and not self._lines:
+                continue
             self._urgent.wait(GATHER)
             self._urgent.clear()
             with self._lock:

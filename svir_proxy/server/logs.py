@@ -126,7 +126,10 @@ class Stderr(logging.Handler):
 
     def tell(self, level: int, logger: str, message: str, told: Told) -> None:
         """Have a line written as `handle` would, without a record of it."""
-        text = self._line(time.time(), _LEVELS[level], logger, message, told)
+        try:
+            text = self._line(time.time(), _LEVELS[level], logger, message, told)
+        except Exception as exc:  # noqa: BLE001 - see `handle`
+            text = f"a line of the log cannot be told: {exc!r}"
         self._put(text, urgent=level >= logging.WARNING)
 
 

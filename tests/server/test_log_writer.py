@@ -244,3 +244,6 @@ def test_a_loop_that_has_ended_keeps_nothing_back(pipe: Pipe, monkeypatch: pytes
     asyncio.run(say("b"))
     pipe.put("c")
     assert pipe.read(3) == ["a", "b", "c"]
+    monkeypatch.setattr(log_writer, "LOOK", 0.01)
+    asyncio.run(say("d"))
+    assert pipe.read(1) == ["d"], "also where nobody says anything more"

@@ -10,7 +10,7 @@ from typing import Any, Literal
 import pytest
 
 from svir_proxy.errors import ProxyError
-from svir_proxy.server.logs import flush_logs, set_up_logging
+from svir_proxy.server.logs import ConsoleFormatter, flush_logs, set_up_logging
 from svir_proxy.server.request_log import write_line
 from svir_proxy.server.request_record import RequestRecord
 from svir_proxy.settings import LoggingSettings
@@ -137,3 +137,18 @@ def test_a_line_is_the_same_with_and_without_a_record(
     flush_logs()
     assert capsys.readouterr().err == alone
     assert len(alone.splitlines()) == len(requests)
+
+
+def test_a_line_that_cannot_be_told_ends_no_request(
+    loggers: logging.Logger, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    del loggers
+
+    def fail(*_: object) -> str:
+        raise ValueError("odd")
+
+    monkeypatch.setattr(ConsoleFormatter, "line", fail)
+    set_up_logging(LoggingSettings())
+    write_line(RequestRecord("r", "GET", "/models", status=200))
+    flush_logs()
+    assert capsys.readouterr().err == "a line of the log cannot be told: ValueError('odd')\n"
