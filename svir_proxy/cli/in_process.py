@@ -44,40 +44,45 @@ def settings_for(
         raise SettingsError(problems_of(exc, Settings)) from None
 
 
-@asynccontextmanager
-async def running_proxy(settings: Settings) -> AsyncIterator[str]:
-    """The proxy, listening; gives its base URL without ``/v1``."""
-    server = _Server(config_for(create_app(settings), settings))
-    # With its protocol named: only then asyncio turns off Nagle's algorithm, which costs 40 ms for each answer.
-    listener = socket.socket(socket.AF_INET, socket.SOCK_STREAM, socket.IPPROTO_TCP)
-    listener.bind(("127.0.0.1", 0))
-    serving = asyncio.create_task(server.serve([listener]))
-    ready = asyncio.create_task(server.ready.wait())
-    try:
-        await asyncio.wait((serving, ready), return_when=asyncio.FIRST_COMPLETED)
-        if serving.done():
-            await serving
-            raise RuntimeError("the proxy did not start")
-        yield f"http://127.0.0.1:{listener.getsockname()[1]}"
-    finally:
-        ready.cancel()
-        server.should_exit = True
-        await serving
-        listener.close()
-
-
-class _Server(uvicorn.Server):
+class InProcessServer(uvicorn.Server):
     """A server that says when it is ready, and leaves the signals to others."""
 
     def __init__(self, config: uvicorn.Config) -> None:
         super().__init__(config)
         self.ready = asyncio.Event()
 
+    def leave(self) -> None:
+        """Serve no longer."""
+        self.should_exit = True
+
     async def startup(self, sockets: list[socket.socket] | None = None) -> None:
+        """Start, and say so."""
         await super().startup(sockets)
         if self.started:
             self.ready.set()
 
     @contextmanager
     def capture_signals(self) -> Iterator[None]:
+        """None of them."""
         yield
+
+
+@asynccontextmanager
+async def running_proxy(settings: Settings, make: type[InProcessServer] = InProcessServer) -> AsyncIterator[str]:
+    """The proxy, listening on a server of the class *make*; gives its base URL without ``/v1``."""
+    server = make(config_for(create_app(settings), settings))
+    # With its protocol named: only then asyncio turns off Nagle's algorithm, which costs 40 ms for each answer.
+    with socket.socket(socket.AF_INET, socket.SOCK_STREAM, socket.IPPROTO_TCP) as listener:
+        listener.bind(("127.0.0.1", 0))
+        serving = asyncio.create_task(server.serve([listener]))
+        ready = asyncio.create_task(server.ready.wait())
+        try:
+            await asyncio.wait((serving, ready), return_when=asyncio.FIRST_COMPLETED)
+            if serving.done():
+                await serving
+                raise RuntimeError("the proxy did not start")
+            yield f"http://127.0.0.1:{listener.getsockname()[1]}"
+        finally:
+            ready.cancel()
+            server.leave()
+            await serving

@@ -45,6 +45,16 @@ class Sink:
         self.got.append(error)
 
 
+def feed_and_attach(body: UpstreamResponse, sink: Sink, *, early: bool) -> None:
+    """A first read, *early*: before anybody takes it."""
+    if early:
+        body.feed(b"a")
+        body.attach(sink)
+    else:
+        body.attach(sink)
+        body.feed(b"a")
+
+
 @pytest.fixture
 def connection() -> Connection:
     return Connection()
@@ -126,12 +136,7 @@ def test_the_sink_may_do_anything(name: str, early: bool, body: UpstreamResponse
                 getattr(body, call)()
 
     sink = Sink(act)
-    if early:
-        body.feed(b"a")
-        body.attach(sink)
-    else:
-        body.attach(sink)
-        body.feed(b"a")
+    feed_and_attach(body, sink, early=early)
     body.feed(b"b")
     body.feed(b"c")
     body.end(None)
@@ -232,12 +237,7 @@ async def test_a_sink_that_raises(
         raise fault
 
     sink = Sink(fail)
-    if early:
-        body.feed(b"a")
-        body.attach(sink)
-    else:
-        body.attach(sink)
-        body.feed(b"a")
+    feed_and_attach(body, sink, early=early)
     body.feed(b"b")
     body.end(LOST)
     assert sink.got == [b"a", fault]
