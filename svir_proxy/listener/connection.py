@@ -263,12 +263,8 @@ class ClientConnection:
                 self._linger()
                 return
         if not cycle.more_body:
-            if self._queue or self.is_last or self._refusal is not None:
-                self._go_on()
-                return
-            self._cycle = None
-            self._behind = 0
-        if self.is_resting:
+            self._go_on()
+        elif self.is_resting:
             self.rest(rest=False)  # most clients send all of a body before they read; see `Cycle.take`
 
     def abort(self) -> None:
@@ -365,9 +361,7 @@ class ClientConnection:
         self.is_last = self.is_last or version == "1.0" or not parser.should_keep_alive()
         cycle = Cycle(scope, self, self._limits.body_buffer, expects=self._expects and version == "1.1")
         if self._cycle is None:
-            self._cycle = cycle  # `_start`, without the call
-            cycle.task = self._loop.create_task(cycle.run(self._app, self._tasks))
-            self._tasks.add(cycle.task)
+            self._start(cycle)
         else:
             if self._queue is None:
                 self._queue = deque()

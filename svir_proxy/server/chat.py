@@ -6,7 +6,7 @@ import asyncio
 import logging
 import re
 import time
-from collections.abc import Sequence
+from collections.abc import Awaitable, Sequence
 from dataclasses import replace
 from functools import lru_cache
 from typing import Final
@@ -77,7 +77,7 @@ class Chat:
     ) -> None:
         self._settings = settings
         self._max_request_bytes = settings.server.max_request_bytes
-        self._shows = settings.logging.show_prompts  # prompts, in the log
+        self._show_prompts = settings.logging.show_prompts
         self._catalog = catalog
         self._learned = learned
         self._images = images
@@ -92,8 +92,7 @@ class Chat:
     ) -> None:
         """Answer one request; *headers* go with the answer, whatever it is."""
         given = fields(scope)
-        if given.get(b"content-type") != b"application/json" or b"content-encoding" in given:  # unlike most
-            check_media_type(scope)
+        check_media_type(scope)
         raw = await read_body(scope, receive, self._max_request_bytes)
         own = record.id if b"x-request-id" not in given else random_id()  # what a client chooses may come again
         request = ClientRequest.from_json(raw, id=own, received=int(time.time()))
@@ -196,7 +195,7 @@ class Chat:
         answer = StreamedAnswer(exchange.request, send, head, self._settings.streaming, exchange.asked)
         record.answer = answer
         try:
-            record.error = await (_run_and_tell(exchange, answer, record) if self._shows else exchange.run(answer))
+            record.error = await self._run(exchange, answer, record)
         except asyncio.CancelledError:
             if client.gone:
                 answer.abandon()
@@ -221,15 +220,18 @@ class Chat:
         client.release()
         await answer.end()
 
+    def _run(self, exchange: _Asking, answer: ClientAnswer, record: RequestRecord) -> Awaitable[ProxyError | None]:
+        if self._show_prompts:
+            return _run_and_tell(exchange, answer, record)
+        return exchange.run(answer)
+
     async def _whole(
         self, exchange: _Asking, client: ClientWatch, send: Send, headers: Headers, record: RequestRecord
     ) -> None:
         record.answer = answer = WholeAnswer(exchange.request, exchange.asked)
-        record.error = await (_run_and_tell(exchange, answer, record) if self._shows else exchange.run(answer))
+        record.error = await self._run(exchange, answer, record)
         record.notes = (*exchange.notes, *answer.notes)
-        if exchange.headers:
-            headers += beside(headers, exchange.headers)
-        headers += told(record.notes)
+        headers += (*(exchange.headers and beside(headers, exchange.headers)), *told(record.notes))
         if record.error is not None:
             if record.error.kind == "model_not_found":
                 record.error = self._catalog.gone(record.model, record.error, record.may)
@@ -265,6 +267,9 @@ async def _run_and_tell(exchange: _Asking, answer: ClientAnswer, record: Request
 
 def check_media_type(scope: Scope) -> None:
     """Only JSON: what a browser may send without asking (text/plain, forms) is no request to a model."""
+    given = fields(scope)
+    if given.get(b"content-type") == b"application/json" and b"content-encoding" not in given:
+        return  # as all but a few say it
     media = header(scope, b"content-type").partition(";")[0].strip().lower()
     if media not in _JSON and not media.endswith("+json"):
         said = f"not {media!r}" if media else "and the request has none"
