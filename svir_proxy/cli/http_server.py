@@ -35,6 +35,8 @@ if TYPE_CHECKING:
 
 BACKLOG: Final = 4096
 """Connections the kernel holds before they are accepted: a burst of clients must not see a refusal."""
+_YOUNG: Final = 10_000
+"""Objects that come to be before the collector looks at them."""
 _TAKING: Final = 30.0
 """Seconds that a busy loop may take before it serves new settings."""
 
@@ -83,6 +85,8 @@ class Server(uvicorn.Server):
             # What is loaded by now stays as long as the process does, and is most of what the collector would look at.
             gc.collect()
             gc.freeze()
+            # A request leaves it nothing to collect: all that it looked at so often were requests that run.
+            gc.set_threshold(_YOUNG)
             if self.when_ready is not None:
                 self.when_ready()
 

@@ -9,6 +9,7 @@ from __future__ import annotations
 import asyncio
 import os
 import select
+import stat
 import threading
 import time
 from collections.abc import Callable, Iterable, Iterator
@@ -25,6 +26,9 @@ PATIENCE: Final = 2.0
 _PIECE: Final = 4096
 """Bytes of one write, unless a line is longer: what a pipe takes in one go (PIPE_BUF), so that lines of several
 processes stay whole."""
+_LARGE_PIECE: Final = 64 * 1024
+"""Bytes of one write to a file, which keeps lines whole by itself: each write gives the interpreter away and takes it
+back from whoever answers."""
 
 
 class _Piece(NamedTuple):
@@ -70,6 +74,7 @@ class LineWriter:
         self._wake = threading.Semaphore(0)
         self._urgent = threading.Event()
         self._writer: threading.Thread | None = None
+        self._piece = _LARGE_PIECE if _is_file(stream) else _PIECE
 
     def put(self, line: str, *, urgent: bool = False) -> None:
         """Have *line* written, without its end; at once, where it is *urgent*."""
@@ -80,7 +85,7 @@ class LineWriter:
                 self._lines.append(line)
             else:
                 self._leave_out()
-            wakes = self._is_asleep and (urgent or not self._is_woken_later())
+            wakes = self._is_asleep and (urgent or (self._loop is None and not self._is_woken_later()))
             if wakes:
                 self._is_asleep = False
             if self._writer is None:
@@ -100,9 +105,8 @@ class LineWriter:
             loop = asyncio.get_running_loop()
         except RuntimeError:
             return False
-        if loop is not self._loop:
-            self._loop = loop
-            loop.call_later(GATHER, self._wake_now)
+        self._loop = loop
+        loop.call_later(GATHER, self._wake_now)
         return True
 
     def _wake_now(self) -> None:
@@ -137,16 +141,18 @@ class LineWriter:
 
     def _run(self) -> None:
         while True:
-            if not self._wake.acquire(timeout=LOOK) and not self._lines:
-                continue
+            if not self._wake.acquire(timeout=LOOK):
+                if not self._lines:
+                    continue
+                self._loop = None  # it has ended without waking anybody, or may as well have
             self._urgent.wait(GATHER)
             self._urgent.clear()
             with self._lock:
                 lines, self._lines = self._lines, []
                 self._is_asleep = True
-            if self._lost and self._write(_encoded(self.tell_gap(self._lost))):
+            if self._lost and self._write(_encoded(f"{self.tell_gap(self._lost)}\n")):
                 self._lost = 0
-            for piece in _pieces(lines):
+            for piece in _pieces(lines, self._piece):
                 lost = 0 if self._write(piece.data) else piece.lines
                 self._lost += lost
                 with self._lock:
@@ -180,22 +186,35 @@ class LineWriter:
         return True
 
 
-def _pieces(lines: Iterable[str | _Gap]) -> Iterator[_Piece]:
-    data, count, held = b"", 0, 0
+def _pieces(lines: Iterable[str | _Gap], most: int) -> Iterator[_Piece]:
+    """*lines* in pieces of *most* bytes, but no less than a line."""
+    texts: list[str] = []
+    size = count = held = 0
     for line in lines:
-        text = _encoded(str(line))
-        if data and len(data) + len(text) > _PIECE:
-            yield _Piece(data, count, held)
-            data, count, held = b"", 0, 0
-        data += text
-        if isinstance(line, _Gap):
-            held += 1
-        else:
+        text = str(line)
+        length = 1 + (len(text) if text.isascii() else len(_encoded(text)))
+        if texts and size + length > most:
+            yield _Piece(_encoded("\n".join((*texts, ""))), count, held)
+            texts = []
+            size = count = held = 0
+        texts.append(text)
+        size += length
+        if type(line) is str:
             count += 1
             held += len(line)
-    if data:
-        yield _Piece(data, count, held)
+        else:
+            held += 1
+    if texts:
+        yield _Piece(_encoded("\n".join((*texts, ""))), count, held)
+
+
+def _is_file(stream: TextIO) -> bool:
+    """Whether *stream* is a regular file, as far as can be told."""
+    try:
+        return stat.S_ISREG(os.fstat(stream.fileno()).st_mode)
+    except (OSError, ValueError, AttributeError):
+        return False
 
 
 def _encoded(text: str) -> bytes:
-    return f"{text}\n".encode("utf-8", "backslashreplace")
+    return text.encode("utf-8", "backslashreplace")
