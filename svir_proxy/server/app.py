@@ -43,6 +43,7 @@ from svir_proxy.server.http import (
 )
 from svir_proxy.server.inspector import PATH as INSPECTOR
 from svir_proxy.server.learned import Learned
+from svir_proxy.server.ledger import Ledger
 from svir_proxy.server.metrics.endpoint import MetricsEndpoint
 from svir_proxy.server.metrics.metrics import Metrics, Place
 from svir_proxy.server.passthrough import PASSED, PassThrough, is_passed
@@ -106,6 +107,8 @@ class Proxy:
     """The page that shows what happens; None: there is none."""
     live: set[RequestRecord]
     """The requests that are being answered."""
+    ledger: Ledger
+    """Those that are over, and were not written up yet."""
 
     def __init__(
         self,
@@ -172,7 +175,7 @@ class Proxy:
             Route("/readyz", _Endpoint(self._ready), methods=["GET"]),
         ]
         self._metrics = metrics
-        self._count = metrics.count if settings.has_metrics else None
+        self.ledger = Ledger(write_line, self._count) if settings.has_metrics else Ledger(write_line)
         self.apart = MetricsEndpoint(settings, metrics)
         """Serves what comes to the address that the metrics have for themselves."""
         if settings.has_metrics and not settings.metrics_are_apart:
@@ -196,8 +199,12 @@ class Proxy:
         else:
             on_idle()
 
+    def _count(self, record: RequestRecord) -> None:
+        self._metrics.count(record, self.catalog.known_as)
+
     async def close(self) -> None:
         """Close the connections to the servers."""
+        self.ledger.close()
         if self._checks is not None:
             await self._checks.close()
         await self.catalog.close()
@@ -263,9 +270,7 @@ class Proxy:
         finally:
             if record.grant is not None:
                 record.grant.settle(record)
-            write_line(record)
-            if self._count is not None:
-                self._count(record, self.catalog.known_as)
+            self.ledger.add(record, len(self.live))
             if recorder is not None and not recorder.sleeps:
                 recorder.end(record)
             self.live.discard(record)

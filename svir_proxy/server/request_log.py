@@ -19,9 +19,7 @@ _LONGEST: Final = 300
 
 def write_line(record: RequestRecord) -> None:
     """Write the line of *record*."""
-    # A stream that failed has the status 200; its error has the one that it would have had before.
-    worst = record.status if record.error is None else max(record.status, record.error.status)
-    level = logging.WARNING if worst >= 500 else logging.DEBUG if record.path in _QUIET else logging.INFO
+    level = logging.WARNING if record.is_fault else logging.DEBUG if record.path in _QUIET else logging.INFO
     if not LOGGER.isEnabledFor(level):
         return
     path = record.path[:_LONGEST]
@@ -30,7 +28,7 @@ def write_line(record: RequestRecord) -> None:
         "method": record.method,
         "path": path,
         "status": record.status,
-        "ms": round((time.perf_counter() - record.began) * 1000, 1),
+        "ms": round(record.seconds * 1000, 1),
     }
     if record.trace is not None and record.trace.trace_id:
         told["trace_id"] = record.trace.trace_id

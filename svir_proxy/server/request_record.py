@@ -83,3 +83,16 @@ class RequestRecord:
     """Where the inspector has it written down; None: nobody looks."""
     began: float = field(default_factory=time.perf_counter)
     """When its head had come (`time.perf_counter`)."""
+    ended: float | None = None
+    """When it was over, in the same clock; None: it is not."""
+
+    @property
+    def seconds(self) -> float:
+        """How long it took, or has taken until now."""
+        return (time.perf_counter() if self.ended is None else self.ended) - self.began
+
+    @property
+    def is_fault(self) -> bool:
+        """Whether it failed, other than by what the client asked."""
+        # A stream that failed has the status 200; its error has the one that it would have had before.
+        return self.status >= 500 or (self.error is not None and self.error.status >= 500)

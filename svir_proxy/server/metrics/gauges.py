@@ -7,6 +7,7 @@ from typing import Protocol
 
 from svir_proxy.server.breaker import Breakers, State
 from svir_proxy.server.catalog import Catalog
+from svir_proxy.server.ledger import Ledger
 from svir_proxy.server.metrics import families
 from svir_proxy.server.metrics.labels import OTHER, endpoint_of, printable
 from svir_proxy.server.metrics.values import Values, add
@@ -34,6 +35,10 @@ class Watched(Protocol):
     @property
     def live(self) -> Collection[RequestRecord]:
         """The requests that are being answered."""
+
+    @property
+    def ledger(self) -> Ledger:
+        """Those that are over, and were not counted yet."""
 
 
 def read_gauges(generations: Sequence[Watched], now: float) -> Values:

@@ -1,4 +1,4 @@
-"""What requests come to, counted once each after they are over. No library, no lock, no clock but one look at it.
+"""What requests come to, counted once each after they are over. No library, no lock, no clock.
 
 What is usual, a known path and model, is one look into a dict and a few additions; names are only judged at the first
 sight of them, and those that clients make up at each.
@@ -6,7 +6,6 @@ sight of them, and those that clients make up at each.
 
 from __future__ import annotations
 
-import time
 from bisect import bisect_left
 from collections.abc import Callable
 from typing import Any, Final
@@ -77,7 +76,7 @@ class Tally:
             series = self._find(record, known_as)
         status = record.status
         series.statuses[status] = series.statuses.get(status, 0) + 1
-        seconds = time.perf_counter() - record.began
+        seconds = record.seconds
         series.seconds[bisect_left(_SECONDS, seconds)] += 1
         series.seconds[-1] += seconds
         if (error := record.error) is not None:
