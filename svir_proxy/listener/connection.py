@@ -18,17 +18,21 @@ import httptools
 from svir_proxy.errors import ProxyError
 from svir_proxy.listener.cycle import Cycle
 from svir_proxy.listener.heads import authority, request_head, response_head
+from svir_proxy.listener.known_request import KnownRequest
 from svir_proxy.listener.limits import ClientLimits
 from svir_proxy.outbox import Outbox
 
 if TYPE_CHECKING:
     import uvicorn
+    from starlette.types import Scope
     from uvicorn.server import ServerState
 
 _ASGI: Final = {"version": "3.0", "spec_version": "2.3"}
 _VERSIONS: Final = frozenset({"1.0", "1.1"})
 _TELLING: Final = frozenset({b"expect", b"host", b"transfer-encoding"})
 """Fields that are for the connection, too."""
+_TRIES: Final = 4
+"""Heads in a row that are learned and not met again, after which none is learned any more."""
 
 
 class _Refused(Exception):  # noqa: N818 - it stops llhttp from within a callback and never leaves this module
@@ -47,9 +51,9 @@ class ClientConnection:
     __slots__ = (
         *("_answer", "_app", "_app_state", "_arriving", "_behind", "_client", "_connections", "_counted"),
         *("_cycle", "_drained", "_draining", "_excess", "_expects", "_framed", "_headers", "_host", "_in_head"),
-        *("_in_message", "_limits", "_lingers", "_loop", "_offer", "_outbox", "_parser", "_plain"),
+        *("_in_message", "_known", "_limits", "_lingers", "_loop", "_offer", "_outbox", "_parser", "_plain"),
         *("_progress", "_queue", "_refusal", "_scheme", "_server", "_since", "_state", "_tasks"),
-        *("_timer", "_transport", "_uncounted", "_unsent", "_url", "is_congested", "is_last"),
+        *("_timer", "_transport", "_tries", "_uncounted", "_unsent", "_url", "is_congested", "is_last"),
         "is_resting",
     )
 
@@ -92,6 +96,8 @@ class ClientConnection:
         self.is_congested = self.is_resting = False
         self._unsent = 0  # of what nothing is added to, when it was last looked at
         self._plain = (b"/", "/")  # the last target that is no more than a path: most clients have but one
+        self._known: KnownRequest | None = None  # the last that was read as a whole
+        self._tries = _TRIES
         # of the request that is being parsed
         self._url = b""
         self._headers: list[tuple[bytes, bytes]] = []
@@ -127,8 +133,14 @@ class ClientConnection:
             return
         assert self._parser is not None
         now = self._loop.time()
-        if not (self._in_head or self._counted or self._in_message or self.is_congested):
+        is_new = not (self._in_head or self._counted or self._in_message)
+        if is_new and not self.is_congested:
             self._since = now
+        follows = is_new and self._cycle is None and not self.is_last  # all before it is answered
+        if follows and self._known is not None and (found := self._known.read(data)) is not None:
+            self._tries = _TRIES
+            self._serve(*found)
+            return
         self._progress = False
         self._arriving = self._counted + len(data)
         behind_offer: bytes | None = None
@@ -144,8 +156,11 @@ class ClientConnection:
         if self._progress:
             self._counted = 0
             self._uncounted = self._in_head
-            if self._cycle is not None and not self._cycle.complete:
+            cycle = self._cycle
+            if cycle is not None and not cycle.complete:
                 self._since = now
+                if follows and not (cycle.more_body or self._queue or self._in_head or self._expects or self.is_last):
+                    self._learn(data, cycle)
         else:
             self._counted = self._arriving
             if self._counted > self._limits.head_bytes:
@@ -443,6 +458,22 @@ class ClientConnection:
             self._headers = [field for field in self._headers if field[0] != b"host"]
             self._headers.append((b"host", authority(self._url)))
         return url.path or b"/", url.query or b""
+
+    def _learn(self, data: bytes, cycle: Cycle) -> None:
+        """Know the request of *cycle* again, which is all of *data*, if it is a usual one."""
+        if self._tries:
+            scope, body = cycle.unserved
+            if (known := KnownRequest.of(data, body, scope)) is not None:
+                self._known = known
+                self._tries -= 1
+
+    def _serve(self, scope: Scope, body: bytes) -> None:
+        """Have the application answer a request that was known, as if the parser had read it."""
+        scope["state"] = self._app_state.copy()
+        cycle = Cycle(scope, self, self._limits.body_buffer, expects=False)
+        self._start(cycle)
+        cycle.take(body)
+        cycle.more_body = False
 
     def _start(self, cycle: Cycle) -> None:
         """Have the application answer *cycle*."""

@@ -92,6 +92,12 @@ class Cycle:
 
     # for the connection
 
+    @property
+    def unserved(self) -> tuple[Scope, bytes]:
+        """The request, as much as has come of it, of which the application has nothing yet."""
+        assert self._scope is not None
+        return self._scope, bytes(self._body)
+
     def take(self, body: bytes) -> None:
         """A piece of the request's body; dropped once there is an answer."""
         self.expects = False  # it did not wait

@@ -10,13 +10,30 @@ after the response, the end of the connection.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final, NamedTuple
 
 import httptools
 import httpx
 
+from svir_proxy.known_head import KnownHead
+
 if TYPE_CHECKING:
     from svir_proxy.server.transport.limits import TransportLimits
+
+
+_TRIES: Final = 4
+"""Heads in a row that are learned and not met again, after which none is learned any more: they tell the time."""
+
+
+class _KnownResponse(NamedTuple):
+    """What was made of a head that may come again."""
+
+    head: KnownHead
+    status: int
+    headers: list[tuple[bytes, bytes]]
+    length_at: int
+    """Where the length is among the headers."""
+    is_encoded: bool
 
 
 class _Stop(Exception):  # noqa: N818 - it stops llhttp from within a callback and never leaves this module
@@ -33,12 +50,14 @@ class ResponseParser:
         "_bodyless",
         "_counted",
         "_head_size",
+        "_known",
         "_llhttp",
         "_most_bytes",
         "_most_headers",
         "_pieces",
         "_sized",
         "_transfer_coded",
+        "_tries",
         "complete",
         "error",
         "head_complete",
@@ -72,6 +91,8 @@ class ResponseParser:
         self._pieces: list[bytes] = []
         self.on_body = self._pieces.append
         self._llhttp: httptools.HttpResponseParser | None = httptools.HttpResponseParser(self)
+        self._known: _KnownResponse | None = None
+        self._tries = _TRIES
         self.start()
 
     def start(self, *, head_request: bool = False) -> None:
@@ -95,7 +116,15 @@ class ResponseParser:
     def feed(self, data: bytes) -> bytes:
         """Take one read; give the body bytes in it, joined. Must not be called when `done`."""
         assert self._llhttp is not None
+        is_new = not (self.started or self._bodyless)
         self.started = True
+        if is_new and (known := self._known) is not None and (body := known.head.body_of(data)) is not None:
+            self._tries = _TRIES
+            self.status, self.is_encoded = known.status, known.is_encoded
+            self.headers = known.headers.copy()
+            self.headers[known.length_at] = (known.headers[known.length_at][0], b"%d" % len(body))
+            self.head_complete = self.complete = self.reusable = True
+            return body
         try:
             self._llhttp.feed_data(data)
         except httptools.HttpParserError as exc:
@@ -108,6 +137,8 @@ class ResponseParser:
             self._counted = 0
             body = pieces[0] if len(pieces) == 1 else b"".join(pieces)
             pieces.clear()
+            if is_new and self.reusable and self._tries:
+                self._learn(data, body)
             return body
         if not self.complete and self.error is None:
             # Heads, trailers and chunk extensions that never end: bytes come, but nothing comes of them.
@@ -182,6 +213,13 @@ class ResponseParser:
         assert self._llhttp is not None
         self.complete = True
         self.reusable = self._llhttp.should_keep_alive()
+
+    def _learn(self, data: bytes, body: bytes) -> None:
+        """Know the response again that is all of *data*, if it is a usual one."""
+        if (head := KnownHead.of(data, body)) is not None:
+            self._tries -= 1
+            length_at = next(at for at, (name, _) in enumerate(self.headers) if name.lower() == b"content-length")
+            self._known = _KnownResponse(head, self.status, self.headers.copy(), length_at, self.is_encoded)
 
     def _refuse(self, what: str) -> None:
         self.error = httpx.RemoteProtocolError(f"the server sent {what}")

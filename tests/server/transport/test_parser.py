@@ -211,6 +211,58 @@ def test_one_parser_serves_a_connection() -> None:
             assert (parser.started, parser.status, parser.complete, parser.error) == (True, status, True, None)
 
 
+USUAL = OK + b"Server: a\r\nContent-Length: %d\r\nX-A: b\r\n\r\n%b"
+
+
+@given(
+    st.lists(
+        st.tuples(
+            st.sampled_from([LENGTH_3 + b"abc", *(USUAL % (len(body), body) for body in (b"a", b"\r\n\r\n" * 9))])
+            | st.sampled_from([data for data, *_ in ACCEPTED.values()] + [data for data, _ in REFUSED.values()]),
+            st.booleans(),
+            st.sampled_from([b"", b"\r\n", b"x"]),
+        ),
+        min_size=2,
+        max_size=8,
+    )
+)
+def test_what_was_read_before_changes_nothing(responses: list[tuple[bytes, bool, bytes]]) -> None:
+    known = ResponseParser(TransportLimits())
+    for data, to_head, more in responses:
+        fresh = ResponseParser(TransportLimits())
+        read = []
+        for parser in (known, fresh):
+            parser.start(head_request=to_head)
+            body = parser.feed(data + more)
+            read.append((body, parser.status, parser.headers, parser.is_encoded, parser.complete, parser.reusable))
+            read.append((parser.head_complete, parser.started, str(parser.error)))
+        assert read[:2] == read[2:]
+        if not known.reusable:
+            break
+
+
+def test_a_head_that_comes_again_is_read_without_llhttp(monkeypatch: pytest.MonkeyPatch) -> None:
+    parser = ResponseParser(TransportLimits())
+    assert parser.feed(USUAL % (3, b"abc")) == b"abc"
+    headers = parser.headers
+    for body in (b"d", b"\r\n\r\n", b"e" * 100_000):
+        parser.start()
+        monkeypatch.setattr(parser, "_llhttp", object())  # which cannot be fed
+        assert parser.feed(USUAL % (len(body), body)) == body
+        assert (parser.status, parser.complete, parser.reusable) == (200, True, True)
+        assert parser.headers == [(b"Server", b"a"), (b"Content-Length", b"%d" % len(body)), (b"X-A", b"b")]
+    assert headers[1] == (b"Content-Length", b"3"), "whoever has the one before keeps it"
+
+
+def test_heads_that_never_come_again_are_soon_not_kept() -> None:
+    parser = ResponseParser(TransportLimits())
+    for second in range(9):
+        parser.start()
+        assert parser.feed(OK + b"Date: %d\r\nContent-Length: 1\r\n\r\na" % second) == b"a"
+    assert parser._known is not None
+    assert parser._known.headers[0] == (b"Date", b"3")
+
+
 # name: (bytes before the end, words of the error or None, body)
 ENDS: dict[str, tuple[bytes, str | None, bytes]] = {
     "at once": (b"", "without a response", b""),
