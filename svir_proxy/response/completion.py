@@ -11,6 +11,7 @@ from svir_proxy.response.chunk_reader import made_up_identity
 from svir_proxy.response.events import (
     ArgumentsDelta,
     ContentDelta,
+    Ended,
     Event,
     ExtrasReported,
     Failed,
@@ -54,19 +55,21 @@ class CompletionFolder:
 
     def take(self, events: Iterable[Event]) -> None:
         """Take the next *events*."""
-        for event in events:
+        for event in events:  # what every answer has comes first
             if type(event) is ContentDelta:
                 self._content.append(event.text)
-            elif type(event) is ReasoningDelta:
-                self._reasoning.append(event.text)
-            elif type(event) is ArgumentsDelta:
-                self._calls[event.index][1].append(event.text)
             elif type(event) is Identified:
                 self._identity = event
             elif type(event) is Finished:
                 self.finish_reason = event.reason
             elif type(event) is UsageReported:
                 self.usage = event.usage
+            elif type(event) is Ended:
+                break
+            elif type(event) is ReasoningDelta:
+                self._reasoning.append(event.text)
+            elif type(event) is ArgumentsDelta:
+                self._calls[event.index][1].append(event.text)
             elif type(event) is ToolCallStarted:
                 self._calls.append((event, []))
             elif type(event) is RefusalDelta:

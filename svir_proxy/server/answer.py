@@ -12,7 +12,7 @@ from starlette.types import Send
 from svir_proxy.client_request import ClientRequest
 from svir_proxy.errors import ProxyError
 from svir_proxy.response.completion import CompletionFolder
-from svir_proxy.response.events import Event, Failed, Finished, Identified, Noted, ReasoningDelta
+from svir_proxy.response.events import ContentDelta, Event, Failed, Finished, Identified, Noted, ReasoningDelta
 from svir_proxy.response.json_text import dumps
 from svir_proxy.response.lifecycle import OUTPUT
 from svir_proxy.response.sse_writer import KEEPALIVE, SSEWriter
@@ -187,6 +187,11 @@ class StreamedAnswer:
 
     def take(self, events: Sequence[Event]) -> None:
         """Write *events*, all in one message; those that are no output wait for the stream to begin."""
+        if self.has_output and self.committed and len(events) == 1 and type(event := events[0]) is ContentDelta:
+            # Nearly all of them, and nothing to do but this.
+            self.pieces += 1
+            self._write(self._writer.write(event))
+            return
         out: list[bytes] = []
         opens = False
         write = self._writer.write
@@ -311,13 +316,14 @@ class WholeAnswer:
         """Gather *events*."""
         self._folder.take(events)
         self.pieces += len(events)
+        has_output = self.has_output
         for event in events:
             if type(event) is Noted:
                 add_note(self.notes, event.note)
-            elif self.has_output:
+            elif has_output:
                 continue
             elif type(event) in BEGINNING:
-                self.has_output = True
+                self.has_output = has_output = True
                 self.first_output = time.perf_counter()
                 self.has_reasoning = type(event) is ReasoningDelta
             elif type(event) is Identified and self._asked:

@@ -73,6 +73,7 @@ def test_what_repeats_is_read_by_its_frame(deltas, expected):
 
 A = '{"content":"a"}'
 SIMILAR = {
+    "another key": [chunk('{"reasoning":"a"}'), chunk(A), chunk('{"reasoning_content":"a"}'), chunk('{"content" : "a"}')],
     "more in the delta": [chunk(A), chunk('{"content":"b","refusal":"no"}')],
     "another value": [chunk(A), chunk('{"content":["b"]}'), chunk('{"content":{"text":"c"}}'), chunk('{"content":null}')],
     "twice the same key": [chunk('{"content":"a","content":"b"}'), chunk('{"content":"a","reasoning":"b"}')],
