@@ -33,14 +33,17 @@ _TRIES: Final = 8
 
 
 class ChunkFrame:
-    """What the chunks of one stream repeat; what they say goes to *reader*."""
+    """What the chunks of one stream repeat; what they say goes to *reader*. *limit*: bytes of an event, at most."""
 
-    __slots__ = ("_head", "_is_known", "_last", "_reader", "_tail", "_tries")
+    __slots__ = ("_event_head", "_event_tail", "_head", "_is_known", "_last", "_limit", "_reader", "_tail", "_tries")
 
-    def __init__(self, reader: ChunkReader) -> None:
+    def __init__(self, reader: ChunkReader, limit: int = MOST_VALUES) -> None:
         self._reader = reader
+        self._limit = limit
         self._head: bytes | None = None
         self._tail = b""
+        self._event_head: bytes | None = None
+        self._event_tail = b""
         self._last = b""  # what may have a frame to be learned
         self._is_known = False  # the frame has come again
         self._tries = _TRIES
@@ -52,8 +55,24 @@ class ChunkFrame:
         head, tail = self._head, self._tail
         if head is None or not data.startswith(head) or not data.endswith(tail):
             return False
-        key, _, text = data[len(head) : -len(tail)].partition(b":")
-        if key not in _KINDS or len(data) >= MOST_VALUES:
+        return self._read_text(data[len(head) : -len(tail)])
+
+    def read_event(self, data: bytes) -> bool:
+        """Read the event *data* if it is all of one on one line, with a chunk that `read` would read; say whether."""
+        if self._last:
+            self.settle()
+        head, tail = self._event_head, self._event_tail
+        if head is None or not data.startswith(head) or not data.endswith(tail):
+            return False
+        size = len(data)
+        if size > self._limit or data.find(b"\n") != size - 2 or b"\r" in data:
+            return False
+        return self._read_text(data[len(head) : -len(tail)])
+
+    def _read_text(self, member: bytes) -> bool:
+        """Read what stands in the frame, if it is a key of text and a text."""
+        key, _, text = member.partition(b":")
+        if key not in _KINDS or len(text) >= MOST_VALUES:
             return False
         try:
             said = orjson.loads(text)
@@ -82,6 +101,8 @@ class ChunkFrame:
             head, tail = data[: found.start(1)], data[found.end(1) :]
             if self._says_its_text(head, tail, "x" * len(data)):
                 self._head, self._tail = head, tail
+                if b"\n" not in data:
+                    self._event_head, self._event_tail = b"data: " + head, tail + b"\n\n"
 
     def _says_its_text(self, head: bytes, tail: bytes, text: str) -> bool:
         """Whether the frame says *text*, which is longer than any that stands in it, and nothing else."""

@@ -67,7 +67,7 @@ class StreamNormalizer:
 
     __slots__ = (
         *("_begun", "_body", "_body_ended", "_calls", "_errors", "_extras", "_finish", "_frame", "_head"),
-        *("_limits", "_parser", "_profile", "_reader", "_request", "_size", "_take"),
+        *("_is_between", "_limits", "_parser", "_profile", "_reader", "_request", "_size", "_take"),
         *("can_learn", "lifecycle", "pieces"),
     )
 
@@ -99,6 +99,7 @@ class StreamNormalizer:
         self._frame: ChunkFrame | None = None  # what they repeat, once there are enough of them
         # What takes the bytes: a function and no method, which would tie the normalizer to itself.
         self._take: Callable[[StreamNormalizer, bytes], None] = StreamNormalizer._sniff
+        self._is_between = False  # chunks repeat something, and what comes next begins an event
         self._begun = b""  # the body so far, until it is known what it is
         self._size = 0
         self._body_ended: bool | None = None  # whether cleanly; None: the body goes on
@@ -123,7 +124,9 @@ class StreamNormalizer:
         lifecycle = self.lifecycle
         if lifecycle.state not in OVER:
             try:
-                self._take(self, data)
+                # Nearly every read is one event that repeats the one before it in all but the text.
+                if not self._is_between or not self._frame.read_event(data):  # type: ignore[union-attr]
+                    self._take(self, data)
             except ProxyError as error:
                 self._fail(error)
             reader = self._reader
@@ -244,6 +247,7 @@ class StreamNormalizer:
         parser = self._parser
         events = parser.feed(data)
         if not events and not parser.too_large:
+            self._is_between = False
             return  # a piece of one
         lifecycle, frame, reader = self.lifecycle, self._frame, self._reader
         assert reader is not None
@@ -259,11 +263,12 @@ class StreamNormalizer:
                     else:
                         reader.read(chunk, name)
                         if reader.pieces >= _REPEATS:
-                            frame = self._frame = frame or ChunkFrame(reader)
+                            frame = self._frame = frame or ChunkFrame(reader, self._limits.event_bytes)
                             frame.learn(payload)
                             self.can_learn = True
             if lifecycle.state in OVER:
                 return
+        self._is_between = frame is not None and parser.is_between
         if parser.too_large:
             raise _too_large("event", self._limits.event_bytes, "max_event_bytes")
 

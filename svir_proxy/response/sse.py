@@ -38,6 +38,11 @@ class SSEParser:
         self._in_event = False  # anything but an unfinished line is held
         self.too_large = False
 
+    @property
+    def is_between(self) -> bool:
+        """Whether what comes next begins an event."""
+        return self._line is None and not self._in_event and not self._after_cr
+
     def feed(self, data: bytes) -> list[ServerSentEvent]:
         """The events that *data* completes."""
         if self._in_event or _CR in data:

@@ -6,7 +6,7 @@ import asyncio
 import logging
 import re
 import time
-from collections.abc import Awaitable, Sequence
+from collections.abc import Awaitable, Mapping, Sequence
 from dataclasses import replace
 from functools import lru_cache
 from typing import Final
@@ -30,7 +30,6 @@ from svir_proxy.server.http import (
     Headers,
     beside,
     fields,
-    header,
     internal_error,
     random_id,
     read_body,
@@ -92,7 +91,7 @@ class Chat:
     ) -> None:
         """Answer one request; *headers* go with the answer, whatever it is."""
         given = fields(scope)
-        check_media_type(scope)
+        check_media_type(given)
         raw = await read_body(scope, receive, self._max_request_bytes)
         own = record.id if b"x-request-id" not in given else random_id()  # what a client chooses may come again
         request = ClientRequest.from_json(raw, id=own, received=int(time.time()))
@@ -265,16 +264,15 @@ async def _run_and_tell(exchange: _Asking, answer: ClientAnswer, record: Request
         transcript.write(record.id)
 
 
-def check_media_type(scope: Scope) -> None:
+def check_media_type(given: Mapping[bytes, bytes]) -> None:
     """Only JSON: what a browser may send without asking (text/plain, forms) is no request to a model."""
-    given = fields(scope)
     if given.get(b"content-type") == b"application/json" and b"content-encoding" not in given:
         return  # as all but a few say it
-    media = header(scope, b"content-type").partition(";")[0].strip().lower()
+    media = given.get(b"content-type", b"").decode("latin-1").partition(";")[0].strip().lower()
     if media not in _JSON and not media.endswith("+json"):
         said = f"not {media!r}" if media else "and the request has none"
         raise ProxyError("unsupported_media_type", f"The content-type must be application/json, {said}.")
-    encoding = header(scope, b"content-encoding").lower()
+    encoding = given.get(b"content-encoding", b"").decode("latin-1").lower()
     if encoding not in ("", "identity"):
         raise ProxyError(
             "unsupported_media_type", f"The content-encoding {encoding!r} is not read; send the body as it is."

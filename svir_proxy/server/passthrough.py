@@ -22,7 +22,7 @@ from svir_proxy.server.client_watch import ClientWatch
 from svir_proxy.server.content_rules import ContentRules
 from svir_proxy.server.deprecation import Deprecation
 from svir_proxy.server.failover import Failover
-from svir_proxy.server.http import Headers, beside, header, stopped
+from svir_proxy.server.http import Headers, beside, fields, header, stopped
 from svir_proxy.server.passing import Passed, PassedAnswer, Passing
 from svir_proxy.server.quotas.access import Access
 from svir_proxy.server.quotas.passed_tokens import PassedMeter
@@ -115,7 +115,7 @@ class PassThrough:
         """What finds the model in the request's body. *alone*: see `ModelInJson`."""
         media = header(scope, b"content-type")
         if media.partition(";")[0].strip().lower() != _FORM:
-            check_media_type(scope)
+            check_media_type(fields(scope))
             return ModelInJson(alone=alone)
         found = _PATH.fullmatch(scope["path"])
         assert found is not None

@@ -84,6 +84,44 @@ def test_broken_bodies_make_canonical_answers(data: st.DataObject) -> None:
     assert normalize(request, profile, data.draw(cuts(body)), clean=clean) == events
 
 
+EVENT = b'data: {"id":"a","created":1,"model":"m","choices":[{"index":0,"delta":{%b}}]}\n\n'
+MEMBERS = st.sampled_from(
+    [b'"content":"a"', b'"content": "b<"', b'"reasoning":"c"', b'"content":""', b'"content":null']
+)
+ODD = st.sampled_from(
+    [b"\n", b"\r", b"\r\n", b"\n\n", b" ", b'"', b",", b":", b"data: ", b"\xff", b"\\ud83c", b"<think>"]
+)
+
+
+@example([(b'"content":"a"', (b"\n", 9))], b"\n\n", a_request(), 10_000)
+@example([(b'"content":"a"', (b"\r", 9))], b"\n\n", a_request(), 10_000)
+@settings(max_examples=10 * EXAMPLES)
+@given(
+    st.lists(st.tuples(MEMBERS, st.none() | st.tuples(ODD, st.integers(0, 20))), max_size=8),
+    st.sampled_from([b"\n\n", b"\r\n\r\n"]),
+    requests(),
+    st.integers(60, 90) | st.just(10_000),
+)
+def test_events_that_repeat_are_read_as_in_any_other_cut(
+    deltas: list[tuple[bytes, tuple[bytes, int] | None]], end: bytes, request_: ClientRequest, most: int
+) -> None:
+    """Each read is one event, which is what has a way of its own; whatever else may be in it."""
+    reads = [(EVENT % b'"content":"a"').replace(b"\n\n", end)] * 3
+    for delta, odd in deltas:
+        read = (EVENT % delta).replace(b"\n\n", end)
+        if odd is not None:
+            at = len(read) - odd[1]
+            read = read[:at] + odd[0] + read[at:]
+        reads += [read, (EVENT % b'"content":"a"').replace(b"\n\n", end)]
+    body = b"".join(reads)
+    limits = Limits(event_bytes=most)
+
+    def read_in(pieces: list[bytes]) -> object:
+        return normalize(request_, GENERIC, pieces, limits=limits)
+
+    assert read_in(reads) == read_in([body]) == read_in([body[i : i + 1] for i in range(len(body))])
+
+
 @example([b"\xef\xbb\xbf", b"\xef"], a_request(), False)
 @example([b'event: error\ndata: {"message": "\\ud83d"}\n\n'], a_request(), True)
 @given(st.lists(st.binary(max_size=60), max_size=12), requests(), st.booleans())

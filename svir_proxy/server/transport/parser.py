@@ -135,8 +135,10 @@ class ResponseParser:
         pieces = self._pieces
         if pieces:
             self._counted = 0
-            body = pieces[0] if len(pieces) == 1 else b"".join(pieces)
-            pieces.clear()
+            body = pieces.pop()
+            if pieces:
+                body = b"".join((*pieces, body))
+                pieces.clear()
             if is_new and self.reusable and self._tries:
                 self._learn(data, body)
             return body
