@@ -58,7 +58,18 @@ class Cycle:
     """Gives the application the request, and writes what it sends. *expects*: the client waits for 100 (Continue)."""
 
     __slots__ = (
-        *("_all_told", "_body", "_buffer", "_channel", "_chunked", "_gone", "_head", "_knows_chunks", "_left"),
+        *(
+            "_all_told",
+            "_body",
+            "_buffer",
+            "_channel",
+            "_chunked",
+            "_flows",
+            "_gone",
+            "_head",
+            "_knows_chunks",
+            "_left",
+        ),
         *("_on_disconnect", "_scope", "_silent", "closes", "complete", "expects", "more_body", "started", "task"),
         "waiter",
     )
@@ -73,6 +84,7 @@ class Cycle:
         self._on_disconnect: Callable[[], object] | None = None
         self._head = b""  # until it leaves with the first of the body
         self._chunked = False
+        self._flows = False  # in chunks, the first of which is out, and the last not
         self._knows_chunks = scope["http_version"] == "1.1"
         self._silent = scope["method"] == "HEAD"  # the body counts, but does not leave
         self._left: int | None = None  # bytes of the body that are due
@@ -123,6 +135,7 @@ class Cycle:
     def disconnect(self) -> None:
         """Nobody is left to answer."""
         self._gone = True
+        self._flows = False
         self._body = b""
         self.wake()
         if self._on_disconnect is not None:
@@ -242,7 +255,7 @@ class Cycle:
         channel = self._channel
         if self.started or self._gone or self.expects or channel.is_last or channel.is_congested:
             return False
-        self.started = self._chunked = True
+        self.started = self._chunked = self._flows = True
         size = len(body)
         channel.write(b"".join((head, _SIZES[size] if size < _SMALL else b"%x\r\n" % size, body, b"\r\n")))
         return True
@@ -252,12 +265,16 @@ class Cycle:
 
         False where there is more to it - nothing has begun yet, the client is behind or gone, ... - and `send` must.
         """
-        if not body or not self._chunked or self.complete or self._gone or self._channel.is_congested:
+        channel = self._channel
+        if not body or channel.is_congested:
             return False
-        head, size = self._head, len(body)
-        if head:
-            self._head = b""
-        self._channel.write(b"".join((head, _SIZES[size] if size < _SMALL else b"%x\r\n" % size, body, b"\r\n")))
+        head, size = b"", len(body)
+        if not self._flows:
+            if not self._chunked or self.complete or self._gone:
+                return False
+            self._flows = True
+            head, self._head = self._head, b""
+        channel.write(b"".join((head, _SIZES[size] if size < _SMALL else b"%x\r\n" % size, body, b"\r\n")))
         return True
 
     # within
@@ -301,6 +318,7 @@ class Cycle:
                 self._channel.write(body)
             return
         self.complete = True
+        self._flows = False
         self._body = b""
         if self.waiter is not None:
             self.wake()

@@ -29,6 +29,7 @@ _STREAM_HEADERS: Final[Headers] = [
 BEGINNING: Final = (*OUTPUT, Finished)
 """What a stream begins with: output, or the end of an answer that has none."""
 
+_TEXTS: Final = (ContentDelta, ReasoningDelta)
 _MAX_NOTES: Final = 20
 
 
@@ -187,10 +188,10 @@ class StreamedAnswer:
 
     def take(self, events: Sequence[Event]) -> None:
         """Write *events*, all in one message; those that are no output wait for the stream to begin."""
-        if self.has_output and self.committed and len(events) == 1 and type(event := events[0]) is ContentDelta:
-            # Nearly all of them, and nothing to do but this.
-            self.pieces += 1
-            self._write(self._writer.write(event))
+        if len(events) == 1 and type(events[0]) in _TEXTS and self.has_output and self.committed:
+            self.pieces += 1  # nearly all of them, and nothing to do but this
+            self._sender.write(self._writer.write(events[0]))
+            self._wrote_at = self._loop.time()
             return
         out: list[bytes] = []
         opens = False

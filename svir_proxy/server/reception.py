@@ -7,7 +7,6 @@ timer for all limits, which looks at its watch only when the nearest of them may
 from __future__ import annotations
 
 import asyncio
-import sys
 from collections.abc import Callable
 from typing import Final
 
@@ -31,11 +30,12 @@ class Watch:
         self.loop = asyncio.get_running_loop()
         self._answer = answer
         self._timeouts = timeouts
-        self._idle = timeouts.idle
         self._shortest = min(timeouts.idle, timeouts.first_output)
         self._deadline = self.loop.time() + timeouts.first_output
         self._has_output = False
-        self._output_at: float | None = None
+        self.output_at: float | None = None
+        """When the last output came (time of the loop), for whoever receives it to say; None: none came."""
+        self._counted: float | None = None  # what the deadline takes account of
         self._paused_at: float | None = None
         self._timer: asyncio.TimerHandle | None = None
         self._on_over: Callable[[ProxyError], None] | None = None
@@ -61,18 +61,13 @@ class Watch:
             self._timer.cancel()
             self._timer = None
 
-    def output(self) -> None:
-        """Output came."""
-        self._has_output = True
-        self._output_at = now = self.loop.time()
-        self._deadline = now + self._idle
-
     def silence(self) -> float | None:
         """Seconds since the last output; None: none came."""
-        return None if self._output_at is None else self.loop.time() - self._output_at
+        return None if self.output_at is None else self.loop.time() - self.output_at
 
     def restart(self) -> None:
         """The server is asked once more after output of its own: it may read the prompt again."""
+        self._count()
         self._has_output = False
         self._deadline = self.loop.time() + self._timeouts.first_output
 
@@ -84,11 +79,20 @@ class Watch:
     def resume(self) -> None:
         """The client has caught up."""
         if self._paused_at is not None:
+            self._count()
             self._deadline += self.loop.time() - self._paused_at
             self._paused_at = None
 
+    def _count(self) -> None:
+        """Take account of the output that came since: many more come than the deadline is looked at."""
+        if self.output_at is not None and self.output_at != self._counted:
+            self._has_output = True
+            self._counted = self.output_at
+            self._deadline = self.output_at + self._timeouts.idle
+
     def _tick(self) -> None:
         now = self.loop.time()
+        self._count()
         if self._paused_at is None and now >= self._deadline:
             self._timer = None
             self.is_over = True
@@ -122,7 +126,7 @@ class Reception:
         self, normalizer: StreamNormalizer, answer: Answer, watch: Watch, decoder: Decoder | None, max_bytes: int
     ) -> None:
         self._max_bytes = max_bytes
-        self._room = max_bytes if answer.gathers else sys.maxsize
+        self._room = max_bytes if answer.gathers else None  # bytes that may yet come; None: any number
         self._normalizer = normalizer
         self._lifecycle = normalizer.lifecycle
         self._answer = answer
@@ -171,28 +175,26 @@ class Reception:
         """Bytes of the body."""
         if self.is_over:
             return  # after [DONE]
-        self._room -= len(data)
-        if self._room < 0:
-            self.fail(
-                ProxyError(
-                    "upstream_bad_response",
-                    f"The server's answer is larger than {self._max_bytes} bytes (limits.max_answer_bytes).",
-                )
-            )
-            return
+        if self._room is not None:
+            self._room -= len(data)
+            if self._room < 0:
+                text = f"The server's answer is larger than {self._max_bytes} bytes (limits.max_answer_bytes)."
+                self.fail(ProxyError("upstream_bad_response", text))
+                return
         normalizer = self._normalizer
         events = normalizer.receive_data(data)
         if events:
             self._answer.take(events)
             if self._lifecycle.state in OVER:
                 if normalizer.pieces != self._pieces:
-                    self._watch.output()
+                    self._watch.output_at = self._watch.loop.time()
                 self._note_end()
                 return
         if (pieces := normalizer.pieces) != self._pieces:
             # Also of text or calls that are held back: nothing for the client yet, but the server is at work.
             self._pieces = pieces
-            self._watch.output()
+            watch = self._watch
+            watch.output_at = watch.loop.time()
             if normalizer.can_learn:
                 normalizer.learn()
 

@@ -116,15 +116,17 @@ class ResponseParser:
     def feed(self, data: bytes) -> bytes:
         """Take one read; give the body bytes in it, joined. Must not be called when `done`."""
         assert self._llhttp is not None
-        is_new = not (self.started or self._bodyless)
-        self.started = True
-        if is_new and (known := self._known) is not None and (body := known.head.body_of(data)) is not None:
-            self._tries = _TRIES
-            self.status, self.is_encoded = known.status, known.is_encoded
-            self.headers = known.headers.copy()
-            self.headers[known.length_at] = (known.headers[known.length_at][0], b"%d" % len(body))
-            self.head_complete = self.complete = self.reusable = True
-            return body
+        is_new = not self.started
+        if is_new:
+            self.started = True
+            known = self._known
+            if known is not None and not self._bodyless and (body := known.head.body_of(data)) is not None:
+                self._tries = _TRIES
+                self.status, self.is_encoded = known.status, known.is_encoded
+                self.headers = known.headers.copy()
+                self.headers[known.length_at] = (known.headers[known.length_at][0], b"%d" % len(body))
+                self.head_complete = self.complete = self.reusable = True
+                return body
         try:
             self._llhttp.feed_data(data)
         except httptools.HttpParserError as exc:
