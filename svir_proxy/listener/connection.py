@@ -23,6 +23,8 @@ from svir_proxy.listener.limits import ClientLimits
 from svir_proxy.outbox import Outbox
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     import uvicorn
     from starlette.types import Scope
     from uvicorn.server import ServerState
@@ -230,6 +232,10 @@ class ClientConnection:
             self.release()
         if self._transport is not None:
             self._transport.write(data)
+
+    def pour(self) -> Callable[[bytes], object] | None:
+        """What hands bytes to the loop, once nothing waits before them."""
+        return None if self._transport is None else self._transport.write
 
     def release(self) -> None:
         """Hand over what waits for the end of the turn."""

@@ -41,6 +41,9 @@ class Channel(Protocol):
     def write(self, data: bytes) -> None:
         """Hand bytes to the loop."""
 
+    def pour(self) -> Callable[[bytes], object] | None:
+        """What does the same, as long as the client is there and nothing else is written; None: it is not."""
+
     def rest(self, rest: bool) -> None:
         """Stop or go on reading."""
 
@@ -64,7 +67,7 @@ class Cycle:
             "_buffer",
             "_channel",
             "_chunked",
-            "_flows",
+            "_pour",
             "_gone",
             "_head",
             "_knows_chunks",
@@ -84,7 +87,7 @@ class Cycle:
         self._on_disconnect: Callable[[], object] | None = None
         self._head = b""  # until it leaves with the first of the body
         self._chunked = False
-        self._flows = False  # in chunks, the first of which is out, and the last not
+        self._pour: Callable[[bytes], object] | None = None  # takes chunks: the first is out, and the last not
         self._knows_chunks = scope["http_version"] == "1.1"
         self._silent = scope["method"] == "HEAD"  # the body counts, but does not leave
         self._left: int | None = None  # bytes of the body that are due
@@ -135,7 +138,7 @@ class Cycle:
     def disconnect(self) -> None:
         """Nobody is left to answer."""
         self._gone = True
-        self._flows = False
+        self._pour = None
         self._body = b""
         self.wake()
         if self._on_disconnect is not None:
@@ -255,9 +258,10 @@ class Cycle:
         channel = self._channel
         if self.started or self._gone or self.expects or channel.is_last or channel.is_congested:
             return False
-        self.started = self._chunked = self._flows = True
+        self.started = self._chunked = True
         size = len(body)
         channel.write(b"".join((head, _SIZES[size] if size < _SMALL else b"%x\r\n" % size, body, b"\r\n")))
+        self._pour = channel.pour()
         return True
 
     def write_piece(self, body: bytes) -> bool:
@@ -265,19 +269,23 @@ class Cycle:
 
         False where there is more to it - nothing has begun yet, the client is behind or gone, ... - and `send` must.
         """
-        channel = self._channel
-        if not body or channel.is_congested:
+        if not body or self._channel.is_congested:
             return False
-        head, size = b"", len(body)
-        if not self._flows:
-            if not self._chunked or self.complete or self._gone:
-                return False
-            self._flows = True
-            head, self._head = self._head, b""
-        channel.write(b"".join((head, _SIZES[size] if size < _SMALL else b"%x\r\n" % size, body, b"\r\n")))
+        if (pour := self._pour) is None:
+            return self._write_first_piece(body)
+        size = len(body)
+        pour(b"".join((_SIZES[size] if size < _SMALL else b"%x\r\n" % size, body, b"\r\n")))
         return True
 
     # within
+
+    def _write_first_piece(self, body: bytes) -> bool:
+        if not self._chunked or self.complete or self._gone:
+            return False
+        head, self._head = self._head, b""
+        self._channel.write(b"%b%x\r\n%b\r\n" % (head, len(body), body))
+        self._pour = self._channel.pour()
+        return True
 
     def _begin(self, status: int, headers: Iterable[tuple[bytes, bytes]]) -> None:
         if self.started:
@@ -318,7 +326,7 @@ class Cycle:
                 self._channel.write(body)
             return
         self.complete = True
-        self._flows = False
+        self._pour = None
         self._body = b""
         if self.waiter is not None:
             self.wake()
