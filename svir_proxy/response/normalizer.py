@@ -33,6 +33,7 @@ from svir_proxy.response.stages.think_tags import ThinkTags
 from svir_proxy.response.stages.tool_calls import ToolCalls
 from svir_proxy.response.upstream_error import ErrorReader
 
+_DONE: Final = DONE.encode()
 _BOM: Final = b"\xef\xbb\xbf"
 _BLANKS: Final = b" \t\r\n"
 _FIELDS: Final = (b"data", b"event", b"id", b"retry")
@@ -252,7 +253,9 @@ class StreamNormalizer:
         lifecycle, frame, reader = self.lifecycle, self._frame, self._reader
         assert reader is not None
         for name, payload in events:
-            if frame is None or name or not frame.read(payload):
+            if payload == _DONE and not name:
+                self._done()
+            elif frame is None or name or not frame.read(payload):
                 try:
                     chunk = orjson.loads(payload) if len(payload) <= MOST_VALUES else loads(payload)
                 except ValueError:
@@ -284,7 +287,7 @@ class StreamNormalizer:
         """An event that is no JSON by the book: the end of the stream, a comment, JSON with a fault."""
         if data[:1] != b"{":
             data = data.strip()
-        if data == DONE.encode():
+        if data == _DONE:
             self._done()
         elif name == b"error" or (data and data[:1] != b":"):
             try:
