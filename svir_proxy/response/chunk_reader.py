@@ -61,7 +61,7 @@ class ChunkReader:
     *identified* takes the identity, with which no stage on the way is concerned; None: *sink* does.
     """
 
-    __slots__ = ("_errors", "_halves", "_identified", "_request", "_sink", "answered", "pieces")
+    __slots__ = ("_errors", "_halves", "_identified", "_request", "_sink", "answered", "pieces", "texts")
 
     def __init__(
         self,
@@ -74,6 +74,8 @@ class ChunkReader:
         self._errors = errors
         self._sink = sink
         self._identified = identified or sink
+        self.texts = sink
+        """Takes content and reasoning; whoever knows that the stages let them pass may set a nearer one."""
         # First halves of surrogate pairs, by the kind of text or by the index of the call whose arguments they end.
         self._halves: dict[type[_Text] | int | None, str] | None = None
         self.answered = False
@@ -222,7 +224,10 @@ class ChunkReader:
             text = self._joined(kind, text)
         if text:
             self.pieces += 1
-            self._sink(kind(text))
+            if kind is RefusalDelta:
+                self._sink(kind(text))
+            else:
+                self.texts(kind(text))
 
     def _joined(self, kind: type[_Text] | int | None, text: str) -> str:
         """*text* without lone surrogates: a pair may be split over two chunks."""

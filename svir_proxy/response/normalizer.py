@@ -68,7 +68,7 @@ class StreamNormalizer:
 
     __slots__ = (
         *("_begun", "_body", "_body_ended", "_calls", "_errors", "_extras", "_finish", "_frame", "_head"),
-        *("_is_between", "_limits", "_parser", "_profile", "_reader", "_request", "_size", "_take"),
+        *("_is_between", "_limits", "_parser", "_profile", "_reader", "_request", "_size", "_take", "_think"),
         *("can_learn", "lifecycle", "pieces"),
     )
 
@@ -98,6 +98,7 @@ class StreamNormalizer:
         # What reads chunks; not made for an answer that is read in one look.
         self._reader: ChunkReader | None = None
         self._frame: ChunkFrame | None = None  # what they repeat, once there are enough of them
+        self._think: ThinkTags | None = None  # the first stage, as long as text has to pass it
         # What takes the bytes: a function and no method, which would tie the normalizer to itself.
         self._take: Callable[[StreamNormalizer, bytes], None] = StreamNormalizer._sniff
         self._is_between = False  # chunks repeat something, and what comes next begins an event
@@ -188,9 +189,12 @@ class StreamNormalizer:
         head = self._calls.feed
         if request.tool_names and request.tool_choice != "none" and response.text_calls:
             head = texts = TextCalls(head, request.tool_parameters(), limit, texts=texts).feed
-        head = ThinkTags(head, preopened=response.reasoning == "think_tags_preopened", texts=texts).feed
+        think = ThinkTags(head, preopened=response.reasoning == "think_tags_preopened", texts=texts)
+        head = think.feed
         if response.content == "cumulative":
             head = Cumulative(head, self._limits.event_bytes).feed
+        else:
+            self._think = think
         self._head = head
         self._reader = ChunkReader(request, self._errors, self._head, self.lifecycle.feed)
         return self._reader
@@ -272,6 +276,8 @@ class StreamNormalizer:
             if lifecycle.state in OVER:
                 return
         self._is_between = frame is not None and parser.is_between
+        if self._think is not None and self._think.is_off:
+            reader.texts, self._think = self._think.texts, None
         if parser.too_large:
             raise _too_large("event", self._limits.event_bytes, "max_event_bytes")
 

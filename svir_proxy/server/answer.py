@@ -147,6 +147,7 @@ class StreamedAnswer:
         self._commit_at = self._wrote_at + settings.commit_after
         self._asked = asked
         self._is_prepared = False  # the sender has the head as it is now
+        self._flows = False  # it has begun, and with output
         self.pieces = 0
         """Events that came; see `Progress`, which this is too."""
         self.first_output: float | None = None
@@ -188,9 +189,9 @@ class StreamedAnswer:
 
     def take(self, events: Sequence[Event]) -> None:
         """Write *events*, all in one message; those that are no output wait for the stream to begin."""
-        if len(events) == 1 and type(events[0]) in _TEXTS and self.has_output and self.committed:
+        if self._flows and len(events) == 1 and type(event := events[0]) in _TEXTS:
             self.pieces += 1  # nearly all of them, and nothing to do but this
-            self._sender.write(self._writer.write(events[0]))
+            self._sender.write(self._writer.write(event))
             self._wrote_at = self._loop.time()
             return
         out: list[bytes] = []
@@ -224,6 +225,7 @@ class StreamedAnswer:
             else:
                 self._sender.write(data)
             self._wrote_at = self._loop.time()  # the client need not wait for this
+        self._flows = self.has_output and self.committed
 
     def fail(self, error: ProxyError) -> None:
         """The last event of a stream that has begun and failed."""

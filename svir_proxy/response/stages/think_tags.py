@@ -56,40 +56,42 @@ class ThinkTags:
     *texts* takes content and reasoning, where the stages in between are not concerned with them; None: *sink* does.
     """
 
-    __slots__ = ("_closer", "_held", "_off", "_sink", "_texts")
+    __slots__ = ("_closer", "_held", "_sink", "is_off", "texts")
 
     def __init__(self, sink: Sink, *, preopened: bool = False, texts: Sink | None = None) -> None:
         self._sink = sink
-        self._texts = texts or sink
+        self.texts = texts or sink
+        """Where text goes."""
         self._held = ""  # the end of the text so far that may begin a marker
         self._closer = "</think>" if preopened else ""  # what ends the block we are in; "" outside
-        self._off = False
+        self.is_off = False
+        """Whether markers are text, for good: content and reasoning pass as they are, and nothing is held."""
 
     def feed(self, event: StageEvent) -> None:
         """Take the next event."""
         if type(event) is ContentDelta:
             text = event.text
-            if self._off:
-                self._texts(event)
+            if self.is_off:
+                self.texts(event)
             elif self._held or "<" in text or "[" in text:
                 self._split(self._held + text)
             elif self._closer:
-                self._texts(ReasoningDelta(text))
+                self.texts(ReasoningDelta(text))
             else:
-                self._texts(event)
+                self.texts(event)
             return
         if self._held and type(event) in _TEXT_ENDS:
             held, self._held = self._held, ""
             self._emit(held)
         if type(event) is ReasoningDelta:
-            self._off = True
-            self._texts(event)
+            self.is_off = True
+            self.texts(event)
         else:
             self._sink(event)
 
     def _emit(self, text: str) -> None:
         if text:
-            self._texts(ReasoningDelta(text) if self._closer else ContentDelta(text))
+            self.texts(ReasoningDelta(text) if self._closer else ContentDelta(text))
 
     def _split(self, text: str) -> None:
         self._held = ""
