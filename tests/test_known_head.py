@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import pytest
 
-from svir_proxy.known_head import KnownHead
+from svir_proxy.known_head import Headers, HeadMemory
 
+NAMES: Headers = [(b"host", b"a"), (b"Content-Length", b"2"), (b"x-a", b"b")]
 HEAD = b"POST / HTTP/1.1\r\nhost: a\r\nContent-Length: %b\r\nx-a: b\r\n\r\n"
 
 # name: (message, its body)
@@ -30,21 +31,50 @@ UNUSUAL = {
 }
 
 
+def memory(message: bytes, body: bytes) -> HeadMemory[str]:
+    known: HeadMemory[str] = HeadMemory()
+    known.learn(message, body, NAMES, "made")
+    return known
+
+
 @pytest.mark.parametrize("name", UNUSUAL)
 def test_what_is_not_learned(name: str) -> None:
     message, body = UNUSUAL[name]
-    assert KnownHead.of(message, body) is None
+    assert memory(message, body).read(message) is None
 
 
 @pytest.mark.parametrize("length", [b"2", b"02", b"\t 2"])
 def test_what_is_known_again(length: bytes) -> None:
-    message = HEAD % length + b"ab"
-    head = KnownHead.of(message, b"ab")
-    assert head is not None
-    assert head.body_of(message) == b"ab"
-    for body in (b"x", b"\r\n", b"y" * 12_345):
-        again = HEAD % length.replace(b"02", b"2").replace(b"2", b"%d" % len(body)) + body
-        assert head.body_of(again) == body
+    known = memory(HEAD % length + b"ab", b"ab")
+    for body in (b"cd", b"x", b"\r\n", b"y" * 12_345):
+        digits = b"%d" % len(body)
+        again = HEAD % length.replace(b"02", b"2").replace(b"2", digits) + body
+        found = known.read(again)
+        assert found == ([NAMES[0], (b"Content-Length", digits), NAMES[2]], body, "made")
+        found[0].clear()  # it is the caller's
+    assert NAMES[1] == (b"Content-Length", b"2")
+
+
+def test_a_length_is_told_as_it_was_written() -> None:
+    found = memory(HEAD % b"2" + b"ab", b"ab").read(HEAD % b"007" + b"abcdefg")
+    assert found is not None
+    assert found[0][1] == (b"Content-Length", b"007")
+
+
+def test_heads_that_never_come_again_are_soon_not_kept() -> None:
+    known: HeadMemory[str] = HeadMemory()
+
+    def learn(day: int) -> bytes:
+        message = HEAD % b"2" + b"ab"
+        message = message.replace(b"x-a: b", b"x-a: %d" % day)
+        known.learn(message, b"ab", NAMES, "made")
+        return message
+
+    for day in range(3):
+        learn(day)
+    assert known.read(learn(3)), "whatever comes again counts from the beginning"
+    messages = [learn(day) for day in range(9)]
+    assert [known.read(message) is not None for message in messages] == [day == 3 for day in range(9)]
 
 
 # What differs from HEAD % b"2" + b"ab", which is known.
@@ -71,6 +101,4 @@ OTHERS = {
 
 @pytest.mark.parametrize("name", OTHERS)
 def test_what_is_left_to_the_parser(name: str) -> None:
-    head = KnownHead.of(HEAD % b"2" + b"ab", b"ab")
-    assert head is not None
-    assert head.body_of(OTHERS[name]) is None
+    assert memory(HEAD % b"2" + b"ab", b"ab").read(OTHERS[name]) is None

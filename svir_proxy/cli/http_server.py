@@ -56,6 +56,9 @@ class Application(Protocol):
     def drain(self) -> None:
         """The process is about to end, once what runs is over: end what would go on for ever. Called in the loop."""
 
+    def settle(self) -> None:
+        """The process ends: leave nothing undone of requests that are over. Called in the loop."""
+
 
 class Server(uvicorn.Server):
     """Serves *app*. Says when it accepts, and ends as an orderly exit rather than by the signal that asked for it."""
@@ -95,7 +98,10 @@ class Server(uvicorn.Server):
         self._application.drain()
         for connection in list(self._apart.connections):
             connection.shutdown()
-        await super().shutdown(sockets)
+        try:
+            await super().shutdown(sockets)
+        finally:
+            self._application.settle()  # a second signal ends it without the application's own shutdown
 
     async def _serve_apart(self, listener: socket.socket) -> None:
         """Serve what the application has apart on *listener*."""

@@ -16,9 +16,9 @@ from urllib.parse import unquote_to_bytes
 import httptools
 
 from svir_proxy.errors import ProxyError
+from svir_proxy.known_head import Headers, HeadMemory
 from svir_proxy.listener.cycle import Cycle
 from svir_proxy.listener.heads import authority, request_head, response_head
-from svir_proxy.listener.known_request import KnownRequest
 from svir_proxy.listener.limits import ClientLimits
 from svir_proxy.outbox import Outbox
 
@@ -33,8 +33,6 @@ _ASGI: Final = {"version": "3.0", "spec_version": "2.3"}
 _VERSIONS: Final = frozenset({"1.0", "1.1"})
 _TELLING: Final = frozenset({b"expect", b"host", b"transfer-encoding"})
 """Fields that are for the connection, too."""
-_TRIES: Final = 4
-"""Heads in a row that are learned and not met again, after which none is learned any more."""
 
 
 class _Refused(Exception):  # noqa: N818 - it stops llhttp from within a callback and never leaves this module
@@ -53,9 +51,9 @@ class ClientConnection:
     __slots__ = (
         *("_answer", "_app", "_app_state", "_arriving", "_behind", "_client", "_connections", "_counted"),
         *("_cycle", "_drained", "_draining", "_excess", "_expects", "_framed", "_headers", "_host", "_in_head"),
-        *("_in_message", "_known", "_limits", "_lingers", "_loop", "_offer", "_outbox", "_parser", "_plain"),
+        *("_heads", "_in_message", "_limits", "_lingers", "_loop", "_offer", "_outbox", "_parser", "_plain"),
         *("_progress", "_queue", "_refusal", "_scheme", "_server", "_since", "_state", "_tasks"),
-        *("_timer", "_transport", "_tries", "_uncounted", "_unsent", "_url", "is_congested", "is_last"),
+        *("_timer", "_transport", "_uncounted", "_unsent", "_url", "is_congested", "is_last"),
         "is_resting",
     )
 
@@ -98,8 +96,7 @@ class ClientConnection:
         self.is_congested = self.is_resting = False
         self._unsent = 0  # of what nothing is added to, when it was last looked at
         self._plain = (b"/", "/")  # the last target that is no more than a path: most clients have but one
-        self._known: KnownRequest | None = None  # the last that was read as a whole
-        self._tries = _TRIES
+        self._heads: HeadMemory[Scope] = HeadMemory()
         # of the request that is being parsed
         self._url = b""
         self._headers: list[tuple[bytes, bytes]] = []
@@ -139,9 +136,8 @@ class ClientConnection:
         if is_new and not self.is_congested:
             self._since = now
         follows = is_new and self._cycle is None and not self.is_last  # all before it is answered
-        if follows and self._known is not None and (found := self._known.read(data)) is not None:
-            self._tries = _TRIES
-            self._serve(*found)
+        if follows and (known := self._heads.read(data)) is not None:
+            self._serve(*known)
             return
         self._progress = False
         self._arriving = self._counted + len(data)
@@ -158,11 +154,10 @@ class ClientConnection:
         if self._progress:
             self._counted = 0
             self._uncounted = self._in_head
-            cycle = self._cycle
-            if cycle is not None and not cycle.complete:
+            if self._cycle is not None and not self._cycle.complete:
                 self._since = now
-                if follows and not (cycle.more_body or self._queue or self._in_head or self._expects or self.is_last):
-                    self._learn(data, cycle)
+                if follows and not self.is_last:
+                    self._learn(data, self._cycle)
         else:
             self._counted = self._arriving
             if self._counted > self._limits.head_bytes:
@@ -466,16 +461,15 @@ class ClientConnection:
         return url.path or b"/", url.query or b""
 
     def _learn(self, data: bytes, cycle: Cycle) -> None:
-        """Know the request of *cycle* again, which is all of *data*, if it is a usual one."""
-        if self._tries:
-            scope, body = cycle.unserved
-            if (known := KnownRequest.of(data, body, scope)) is not None:
-                self._known = known
-                self._tries -= 1
+        """Know the request of *cycle* again, where it is all of *data* and nothing of it is for the connection."""
+        if cycle.more_body or self._queue or self._in_head or self._expects or (unserved := cycle.unserved) is None:
+            return
+        scope, body = unserved
+        self._heads.learn(data, body, scope["headers"], dict(scope))
 
-    def _serve(self, scope: Scope, body: bytes) -> None:
-        """Have the application answer a request that was known, as if the parser had read it."""
-        scope["state"] = self._app_state.copy()
+    def _serve(self, headers: Headers, body: bytes, like: Scope) -> None:
+        """Have the application answer a request *like* that one, as if the parser had read it."""
+        scope = {**like, "headers": headers, "state": self._app_state.copy()}
         cycle = Cycle(scope, self, self._limits.body_buffer, expects=False)
         self._start(cycle)
         cycle.take(body)

@@ -108,10 +108,9 @@ class Cycle:
     # for the connection
 
     @property
-    def unserved(self) -> tuple[Scope, bytes]:
-        """The request, as much as has come of it, of which the application has nothing yet."""
-        assert self._scope is not None
-        return self._scope, bytes(self._body)
+    def unserved(self) -> tuple[Scope, bytes] | None:
+        """The request, with a body that came in one piece, as long as the application has nothing of it; else None."""
+        return None if self._scope is None or type(self._body) is not bytes else (self._scope, self._body)
 
     def take(self, body: bytes) -> None:
         """A piece of the request's body; dropped once there is an answer."""
@@ -259,8 +258,7 @@ class Cycle:
         if self.started or self._gone or self.expects or channel.is_last or channel.is_congested:
             return False
         self.started = self._chunked = True
-        size = len(body)
-        channel.write(b"".join((head, _SIZES[size] if size < _SMALL else b"%x\r\n" % size, body, b"\r\n")))
+        channel.write(head + _chunk(body))
         self._pour = channel.pour()
         return True
 
@@ -273,7 +271,7 @@ class Cycle:
             return False
         if (pour := self._pour) is None:
             return self._write_first_piece(body)
-        size = len(body)
+        size = len(body)  # `_chunk`, without the call
         pour(b"".join((_SIZES[size] if size < _SMALL else b"%x\r\n" % size, body, b"\r\n")))
         return True
 
@@ -283,7 +281,7 @@ class Cycle:
         if not self._chunked or self.complete or self._gone:
             return False
         head, self._head = self._head, b""
-        self._channel.write(b"%b%x\r\n%b\r\n" % (head, len(body), body))
+        self._channel.write(head + _chunk(body))
         self._pour = self._channel.pour()
         return True
 
@@ -315,7 +313,7 @@ class Cycle:
             body = b""
         elif self._chunked:
             if body:
-                body = b"%x\r\n%b\r\n" % (len(body), body)
+                body = _chunk(body)
             if not more:
                 body += b"0\r\n\r\n"
         is_whole = not more and bool(self._head)
@@ -331,3 +329,8 @@ class Cycle:
         if self.waiter is not None:
             self.wake()
         self._channel.answered(self, body, is_whole=is_whole)
+
+
+def _chunk(body: bytes) -> bytes:
+    size = len(body)
+    return b"".join((_SIZES[size] if size < _SMALL else b"%x\r\n" % size, body, b"\r\n"))

@@ -68,7 +68,7 @@ class StreamNormalizer:
 
     __slots__ = (
         *("_begun", "_body", "_body_ended", "_calls", "_errors", "_extras", "_finish", "_frame", "_head"),
-        *("_is_between", "_limits", "_parser", "_profile", "_reader", "_request", "_size", "_take", "_think"),
+        *("_limits", "_parser", "_profile", "_reader", "_repeats", "_request", "_size", "_take", "_think"),
         *("can_learn", "lifecycle", "pieces"),
     )
 
@@ -98,10 +98,10 @@ class StreamNormalizer:
         # What reads chunks; not made for an answer that is read in one look.
         self._reader: ChunkReader | None = None
         self._frame: ChunkFrame | None = None  # what they repeat, once there are enough of them
+        self._repeats: ChunkFrame | None = None  # the same, where what comes next begins an event
         self._think: ThinkTags | None = None  # the first stage, as long as text has to pass it
         # What takes the bytes: a function and no method, which would tie the normalizer to itself.
         self._take: Callable[[StreamNormalizer, bytes], None] = StreamNormalizer._sniff
-        self._is_between = False  # chunks repeat something, and what comes next begins an event
         self._begun = b""  # the body so far, until it is known what it is
         self._size = 0
         self._body_ended: bool | None = None  # whether cleanly; None: the body goes on
@@ -127,7 +127,7 @@ class StreamNormalizer:
         if lifecycle.state not in OVER:
             try:
                 # Nearly every read is one event that repeats the one before it in all but the text.
-                if not self._is_between or not self._frame.read_event(data):  # type: ignore[union-attr]
+                if self._repeats is None or not self._repeats.read(data):
                     self._take(self, data)
             except ProxyError as error:
                 self._fail(error)
@@ -251,15 +251,15 @@ class StreamNormalizer:
     def _stream(self, data: bytes) -> None:
         parser = self._parser
         events = parser.feed(data)
+        self._repeats = None
         if not events and not parser.too_large:
-            self._is_between = False
             return  # a piece of one
         lifecycle, frame, reader = self.lifecycle, self._frame, self._reader
         assert reader is not None
         for name, payload in events:
             if payload == _DONE and not name:
                 self._done()
-            elif frame is None or name or not frame.read(payload):
+            elif frame is None or name or not frame.read(b"data: %b\n\n" % payload):
                 try:
                     chunk = orjson.loads(payload) if len(payload) <= MOST_VALUES else loads(payload)
                 except ValueError:
@@ -275,7 +275,8 @@ class StreamNormalizer:
                             self.can_learn = True
             if lifecycle.state in OVER:
                 return
-        self._is_between = frame is not None and parser.is_between
+        if parser.is_between:
+            self._repeats = frame
         if self._think is not None and self._think.is_off:
             reader.texts, self._think = self._think.texts, None
         if parser.too_large:

@@ -10,6 +10,7 @@ import asyncio
 import logging
 import re
 from collections.abc import Awaitable, Callable
+from functools import partial
 from typing import TYPE_CHECKING, Any, Final
 
 import httpx
@@ -175,7 +176,9 @@ class Proxy:
             Route("/readyz", _Endpoint(self._ready), methods=["GET"]),
         ]
         self._metrics = metrics
-        self.ledger = Ledger(write_line, self._count) if settings.has_metrics else Ledger(write_line)
+        self.ledger = Ledger(write_line)
+        if settings.has_metrics:
+            self.ledger = Ledger(write_line, partial(metrics.count, known_as=self.catalog.known_as))
         self.apart = MetricsEndpoint(settings, metrics)
         """Serves what comes to the address that the metrics have for themselves."""
         if settings.has_metrics and not settings.metrics_are_apart:
@@ -183,6 +186,10 @@ class Proxy:
         self._router = Router(routes, redirect_slashes=False, default=_not_found)
         self.tracing = _tracing(settings, before)
         metrics.watch(self)
+
+    def settle(self) -> None:
+        """Leave nothing undone of requests that are over."""
+        self.ledger.settle()
 
     def drain(self) -> None:
         """The process is about to end: end what would go on for ever."""
@@ -198,9 +205,6 @@ class Proxy:
             self._on_idle = on_idle
         else:
             on_idle()
-
-    def _count(self, record: RequestRecord) -> None:
-        self._metrics.count(record, self.catalog.known_as)
 
     async def close(self) -> None:
         """Close the connections to the servers."""
@@ -270,10 +274,10 @@ class Proxy:
         finally:
             if record.grant is not None:
                 record.grant.settle(record)
+            self.live.discard(record)
             self.ledger.add(record, len(self.live))
             if recorder is not None and not recorder.sleeps:
                 recorder.end(record)
-            self.live.discard(record)
             if record.trace is not None:
                 record.trace.end(record)
             if self._on_idle is not None and not self.live:

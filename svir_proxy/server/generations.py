@@ -31,6 +31,9 @@ class Generation(Protocol):
     def drain(self) -> None:
         """The process is about to end: end what would go on for ever."""
 
+    def settle(self) -> None:
+        """Leave nothing undone of requests that are over."""
+
     def retire(self, on_idle: Callable[[], None]) -> None:
         """No request is new from now on: call *on_idle* once the last is over, at once where none runs."""
 
@@ -81,6 +84,11 @@ class Generations(Generic[G]):
         """The process is about to end, once what runs is over: end what would go on for ever."""
         for generation in self._living:
             generation.drain()
+
+    def settle(self) -> None:
+        """Leave nothing undone of requests that are over: nobody may come to close what served them."""
+        for generation in self._living:
+            generation.settle()
 
     def _begin(self, settings: Settings, before: G | None) -> None:
         self._current = self._make(settings, before)

@@ -16,8 +16,8 @@ from svir_proxy.server.request_record import RequestRecord
 
 GATHER: Final = 0.005
 """Seconds that a request may wait for others, in a crowd; and how late its line may be."""
-CROWD: Final = 4
-"""Requests that make one."""
+CROWD: Final = 3
+"""Requests that are still answered, and make one."""
 
 _LOGGER: Final = logging.getLogger("svir_proxy")
 
@@ -31,17 +31,17 @@ class Ledger:
         self._over: list[RequestRecord] = []
         self._is_closed = False
 
-    def add(self, record: RequestRecord, others: int) -> None:
-        """*record* is over. *others* are answered at the moment: with few of them it is written up in the next turn.
+    def add(self, record: RequestRecord, live: int) -> None:
+        """*record* is over, and *live* others are not: with few of them it is written up in the next turn.
 
-        A failure that is the operator's to see is written up at once.
+        A failure that is the operator's to see is written up at once, and all that waits before it.
         """
         record.ended = time.perf_counter()
         self._over.append(record)
         if record.is_fault or self._is_closed:
             self.settle()
         elif len(self._over) == 1:
-            if others < CROWD:
+            if live < CROWD:
                 self._loop.call_soon(self.settle)
             else:
                 self._loop.call_later(GATHER, self.settle)

@@ -26,9 +26,9 @@ PATIENCE: Final = 2.0
 _PIECE: Final = 4096
 """Bytes of one write, unless a line is longer: what a pipe takes in one go (PIPE_BUF), so that lines of several
 processes stay whole."""
-_LARGE_PIECE: Final = 64 * 1024
-"""Bytes of one write to a file, which keeps lines whole by itself: each write gives the interpreter away and takes it
-back from whoever answers."""
+_LARGE_PIECE: Final = 16 * 1024
+"""Bytes of one write to a file, which takes them in one go: each gives the interpreter away, and takes it back from
+whoever answers."""
 
 
 class _Piece(NamedTuple):
@@ -85,7 +85,7 @@ class LineWriter:
                 self._lines.append(line)
             else:
                 self._leave_out()
-            wakes = self._is_asleep and (urgent or (self._loop is None and not self._is_woken_later()))
+            wakes = self._is_asleep and (urgent or not self._is_woken_later())
             if wakes:
                 self._is_asleep = False
             if self._writer is None:
@@ -105,8 +105,9 @@ class LineWriter:
             loop = asyncio.get_running_loop()
         except RuntimeError:
             return False
-        self._loop = loop
-        loop.call_later(GATHER, self._wake_now)
+        if loop is not self._loop:
+            self._loop = loop
+            loop.call_later(GATHER, self._wake_now)
         return True
 
     def _wake_now(self) -> None:
@@ -141,10 +142,8 @@ class LineWriter:
 
     def _run(self) -> None:
         while True:
-            if not self._wake.acquire(timeout=LOOK):
-                if not self._lines:
-                    continue
-                self._loop = None  # it has ended without waking anybody, or may as well have
+            if not self._wake.acquire(timeout=LOOK) and not self._lines:
+                continue
             self._urgent.wait(GATHER)
             self._urgent.clear()
             with self._lock:

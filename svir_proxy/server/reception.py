@@ -33,9 +33,12 @@ class Watch:
         self._shortest = min(timeouts.idle, timeouts.first_output)
         self._deadline = self.loop.time() + timeouts.first_output
         self._has_output = False
-        self.output_at: float | None = None
-        """When the last output came (time of the loop), for whoever receives it to say; None: none came."""
-        self._counted: float | None = None  # what the deadline takes account of
+        self.fresh_at: float | None = None
+        """When output came last (time of the loop): whoever receives it says so, which takes no call for each piece.
+
+        None again once the limits take account of it, which they do when they are looked at.
+        """
+        self._output_at: float | None = None
         self._paused_at: float | None = None
         self._timer: asyncio.TimerHandle | None = None
         self._on_over: Callable[[ProxyError], None] | None = None
@@ -63,7 +66,8 @@ class Watch:
 
     def silence(self) -> float | None:
         """Seconds since the last output; None: none came."""
-        return None if self.output_at is None else self.loop.time() - self.output_at
+        self._count()
+        return None if self._output_at is None else self.loop.time() - self._output_at
 
     def restart(self) -> None:
         """The server is asked once more after output of its own: it may read the prompt again."""
@@ -84,11 +88,11 @@ class Watch:
             self._paused_at = None
 
     def _count(self) -> None:
-        """Take account of the output that came since: many more come than the deadline is looked at."""
-        if self.output_at is not None and self.output_at != self._counted:
+        """Take account of the output that came since the last time."""
+        if self.fresh_at is not None:
             self._has_output = True
-            self._counted = self.output_at
-            self._deadline = self.output_at + self._timeouts.idle
+            self._output_at, self.fresh_at = self.fresh_at, None
+            self._deadline = self._output_at + self._timeouts.idle
 
     def _tick(self) -> None:
         now = self.loop.time()
@@ -187,14 +191,14 @@ class Reception:
             self._answer.take(events)
             if self._lifecycle.state in OVER:
                 if normalizer.pieces != self._pieces:
-                    self._watch.output_at = self._watch.loop.time()
+                    self._watch.fresh_at = self._watch.loop.time()
                 self._note_end()
                 return
         if (pieces := normalizer.pieces) != self._pieces:
             # Also of text or calls that are held back: nothing for the client yet, but the server is at work.
             self._pieces = pieces
             watch = self._watch
-            watch.output_at = watch.loop.time()
+            watch.fresh_at = watch.loop.time()
             if normalizer.can_learn:
                 normalizer.learn()
 

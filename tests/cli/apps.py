@@ -25,6 +25,9 @@ class App:
     def drain(self) -> None:
         pass
 
+    def settle(self) -> None:
+        pass
+
     async def __call__(self, scope: Any, receive: Any, send: Any) -> None:
         if scope["type"] == "lifespan":
             await _lifespan(receive, send)
@@ -62,6 +65,13 @@ class Stuck(App):
         await super().__call__(scope, receive, send)
 
 
+class Telling(App):
+    """Tells that it has left nothing undone."""
+
+    def settle(self) -> None:
+        sys.stderr.write("settled\n")
+
+
 class Faulty(App):
     """Cannot even be made."""
 
@@ -69,7 +79,7 @@ class Faulty(App):
         raise RuntimeError("no")
 
 
-APPS: Final = {"app": App, "broken": Broken, "faulty": Faulty, "stuck": Stuck}
+APPS: Final = {"app": App, "broken": Broken, "faulty": Faulty, "stuck": Stuck, "telling": Telling}
 
 
 async def _lifespan(receive: Any, send: Any) -> None:

@@ -81,6 +81,23 @@ def test_it_says_where_it_listens_and_ends_with_status_0(stop: signal.Signals) -
     assert (process.returncode, rest) == (0, "")
 
 
+@pytest.mark.parametrize("impatient", [False, True], ids=["one signal", "two signals"])
+def test_nothing_is_left_undone_however_it_ends(impatient: bool) -> None:
+    with started("telling") as process:
+        address = announced(process)
+        with connected(address) as connection:
+            if impatient:
+                connection.request("GET", "/endless")
+                assert connection.getresponse().readline() == b"begun\n"
+            process.send_signal(signal.SIGINT)
+            if impatient:
+                while accepts(address):
+                    pass
+                process.send_signal(signal.SIGINT)
+            _, rest = process.communicate(timeout=PATIENCE)
+    assert rest.splitlines().count("settled") == 1
+
+
 def test_a_running_answer_ends_before_the_process_does() -> None:
     with started() as process:
         address = announced(process)

@@ -36,7 +36,7 @@ def read(
     frame = ChunkFrame(reader)
     by_frame = []
     for chunk in chunks:
-        by_frame.append(framed and frame.read(chunk))
+        by_frame.append(framed and frame.read(b"data: %b\n\n" % chunk))
         if not by_frame[-1]:
             reader.read(loads(chunk))
             if framed:
@@ -54,7 +54,7 @@ def chunk(delta: str, before: str = "", after: str = "") -> bytes:
 
 REPEATED = {
     "content": (['{"content":"a"}', '{"content":"b"}'], [Content("a"), Content("b")]),
-    "blanks": (['{ "content" : "a" }', '{ "content": "b" }'], [Content("a"), Content("b")]),
+    "blanks": (['{ "content": "a" }', '{ "content": "b" }'], [Content("a"), Content("b")]),
     "a role": (['{"role":"assistant","content":"a"}', '{"role":"assistant","content":"b"}'], [Content("a"), Content("b")]),
     "another key": (['{"reasoning":"a"}', '{"content":"b"}'], [Reasoning("a"), Content("b")]),
     "escapes": ([r'{"content":"\"\\"}', r'{"content":"\n\"\u00e9\ud83c\udf0a"}'], [Content('"\\'), Content('\n"é🌊')]),

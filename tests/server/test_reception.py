@@ -115,6 +115,24 @@ async def test_a_body_that_ends_at_once_is_not_closed_later(clock: Clock) -> Non
     assert setup.body.told == ["resume"]
 
 
+@pytest.mark.parametrize("what", ["restart", "pause", "nothing"])
+async def test_output_counts_however_soon_it_follows(clock: Clock, what: str) -> None:
+    """The time of a loop stands still within a turn, and uvloop's for a millisecond."""
+    watch = Watch(WholeAnswer(client_request()), Timeouts(first_output=600, idle=300))
+    now = clock.time()
+    watch.loop.time = lambda: now  # type: ignore[method-assign]
+    watch.fresh_at = now
+    if what == "restart":
+        watch.restart()
+        assert "first_output" in watch.error().message
+    elif what == "pause":
+        watch.pause()
+        watch.resume()
+    watch.fresh_at = now
+    assert watch.silence() == 0
+    assert "(timeouts.idle of" in watch.error().message
+
+
 BROKEN: Final = httpx.ReadError("lost")
 
 

@@ -7,7 +7,6 @@ from typing import Protocol
 
 from svir_proxy.server.breaker import Breakers, State
 from svir_proxy.server.catalog import Catalog
-from svir_proxy.server.ledger import Ledger
 from svir_proxy.server.metrics import families
 from svir_proxy.server.metrics.labels import OTHER, endpoint_of, printable
 from svir_proxy.server.metrics.values import Values, add
@@ -36,9 +35,8 @@ class Watched(Protocol):
     def live(self) -> Collection[RequestRecord]:
         """The requests that are being answered."""
 
-    @property
-    def ledger(self) -> Ledger:
-        """Those that are over, and were not counted yet."""
+    def settle(self) -> None:
+        """Count all requests that are over."""
 
 
 def read_gauges(generations: Sequence[Watched], now: float) -> Values:

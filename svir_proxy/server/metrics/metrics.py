@@ -60,7 +60,7 @@ class Metrics:
     async def scrape(self, accept: str) -> tuple[str, bytes]:
         """The numbers of all workers, as the header *accept* wants them: content type and body."""
         for generation in self._generations:
-            generation.ledger.settle()
+            generation.settle()
         if self._place is None:
             counters, gauges = self._counters(), self._gauges()
         else:

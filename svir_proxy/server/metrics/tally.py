@@ -1,4 +1,4 @@
-"""What requests come to, counted once each after they are over. No library, no lock, no clock.
+"""What requests come to, counted once each after they are over. No library, no lock, no clock of its own.
 
 What is usual, a known path and model, is one look into a dict and a few additions; names are only judged at the first
 sight of them, and those that clients make up at each.

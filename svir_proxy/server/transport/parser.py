@@ -10,30 +10,15 @@ after the response, the end of the connection.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Final, NamedTuple
+from typing import TYPE_CHECKING
 
 import httptools
 import httpx
 
-from svir_proxy.known_head import KnownHead
+from svir_proxy.known_head import Headers, HeadMemory
 
 if TYPE_CHECKING:
     from svir_proxy.server.transport.limits import TransportLimits
-
-
-_TRIES: Final = 4
-"""Heads in a row that are learned and not met again, after which none is learned any more: they tell the time."""
-
-
-class _KnownResponse(NamedTuple):
-    """What was made of a head that may come again."""
-
-    head: KnownHead
-    status: int
-    headers: list[tuple[bytes, bytes]]
-    length_at: int
-    """Where the length is among the headers."""
-    is_encoded: bool
 
 
 class _Stop(Exception):  # noqa: N818 - it stops llhttp from within a callback and never leaves this module
@@ -50,14 +35,13 @@ class ResponseParser:
         "_bodyless",
         "_counted",
         "_head_size",
-        "_known",
+        "_heads",
         "_llhttp",
         "_most_bytes",
         "_most_headers",
         "_pieces",
         "_sized",
         "_transfer_coded",
-        "_tries",
         "complete",
         "error",
         "head_complete",
@@ -73,7 +57,7 @@ class ResponseParser:
     """Whether a byte of the response has arrived."""
     head_complete: bool
     status: int
-    headers: list[tuple[bytes, bytes]]
+    headers: Headers
     is_encoded: bool
     """Whether there is a content-encoding among the headers."""
     complete: bool
@@ -91,8 +75,7 @@ class ResponseParser:
         self._pieces: list[bytes] = []
         self.on_body = self._pieces.append
         self._llhttp: httptools.HttpResponseParser | None = httptools.HttpResponseParser(self)
-        self._known: _KnownResponse | None = None
-        self._tries = _TRIES
+        self._heads: HeadMemory[tuple[int, bool]] = HeadMemory()  # status, and whether there is a content-encoding
         self.start()
 
     def start(self, *, head_request: bool = False) -> None:
@@ -119,12 +102,8 @@ class ResponseParser:
         is_new = not self.started
         if is_new:
             self.started = True
-            known = self._known
-            if known is not None and not self._bodyless and (body := known.head.body_of(data)) is not None:
-                self._tries = _TRIES
-                self.status, self.is_encoded = known.status, known.is_encoded
-                self.headers = known.headers.copy()
-                self.headers[known.length_at] = (known.headers[known.length_at][0], b"%d" % len(body))
+            if not self._bodyless and (known := self._heads.read(data)) is not None:
+                self.headers, body, (self.status, self.is_encoded) = known
                 self.head_complete = self.complete = self.reusable = True
                 return body
         try:
@@ -141,8 +120,8 @@ class ResponseParser:
             if pieces:
                 body = b"".join((*pieces, body))
                 pieces.clear()
-            if is_new and self.reusable and self._tries:
-                self._learn(data, body)
+            if is_new and self.reusable:
+                self._heads.learn(data, body, self.headers, (self.status, self.is_encoded))
             return body
         if not self.complete and self.error is None:
             # Heads, trailers and chunk extensions that never end: bytes come, but nothing comes of them.
@@ -217,13 +196,6 @@ class ResponseParser:
         assert self._llhttp is not None
         self.complete = True
         self.reusable = self._llhttp.should_keep_alive()
-
-    def _learn(self, data: bytes, body: bytes) -> None:
-        """Know the response again that is all of *data*, if it is a usual one."""
-        if (head := KnownHead.of(data, body)) is not None:
-            self._tries -= 1
-            length_at = next(at for at, (name, _) in enumerate(self.headers) if name.lower() == b"content-length")
-            self._known = _KnownResponse(head, self.status, self.headers.copy(), length_at, self.is_encoded)
 
     def _refuse(self, what: str) -> None:
         self.error = httpx.RemoteProtocolError(f"the server sent {what}")

@@ -13,7 +13,6 @@ import pytest
 
 from svir_proxy.server.breaker import Breakers
 from svir_proxy.server.catalog import Catalog
-from svir_proxy.server.ledger import Ledger
 from svir_proxy.server.metrics import families
 from svir_proxy.server.metrics.gauges import read_gauges
 from svir_proxy.server.metrics.values import Values
@@ -34,7 +33,9 @@ class Generation:
     breakers: Breakers = field(default_factory=lambda: Breakers(1, 30.0))
     live: set[RequestRecord] = field(default_factory=set)
     access: Any = None
-    ledger: Ledger = field(default_factory=Ledger)
+
+    def settle(self) -> None:
+        """Nothing waits."""
 
 
 @asynccontextmanager

@@ -254,15 +254,6 @@ def test_a_head_that_comes_again_is_read_without_llhttp(monkeypatch: pytest.Monk
     assert headers[1] == (b"Content-Length", b"3"), "whoever has the one before keeps it"
 
 
-def test_heads_that_never_come_again_are_soon_not_kept() -> None:
-    parser = ResponseParser(TransportLimits())
-    for second in range(9):
-        parser.start()
-        assert parser.feed(OK + b"Date: %d\r\nContent-Length: 1\r\n\r\na" % second) == b"a"
-    assert parser._known is not None
-    assert parser._known.headers[0] == (b"Date", b"3")
-
-
 # name: (bytes before the end, words of the error or None, body)
 ENDS: dict[str, tuple[bytes, str | None, bytes]] = {
     "at once": (b"", "without a response", b""),

@@ -7,7 +7,7 @@ from typing import Any, Final
 
 import pytest
 
-from svir_proxy.listener.known_request import KnownRequest
+from svir_proxy.known_head import HeadMemory
 from tests.listener.support import GET, POST, Client, read_and_answer
 from tests.listener.test_connection import ANSWERED, FRAMED, REFUSED
 
@@ -21,11 +21,14 @@ ODD: Final = [
     USUAL % (1, b"a") + GET,
     (USUAL % (1, b"a")).replace(b"X-A", b"connection: close\r\nX-A"),
     b"\r\n" + USUAL % (1, b"a"),
+    (USUAL % (1, b"a")).replace(b": 1", b": 001"),
 ]
+STATES: Final = ["", "pipelined", "behind", "shutting down", "gone"]
 
 
+@pytest.mark.parametrize("state", STATES)
 @pytest.mark.parametrize("odd", range(len(ODD)))
-async def test_what_came_before_changes_nothing(odd: int, monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_what_came_before_changes_nothing(odd: int, state: str, monkeypatch: pytest.MonkeyPatch) -> None:
     usual = [USUAL % (size, b"x" * size) for size in (1, 1, 30_000, 2)]
     heard = []
     for knows in (True, False):
@@ -39,15 +42,31 @@ async def test_what_came_before_changes_nothing(odd: int, monkeypatch: pytest.Mo
             await read_and_answer(scope, receive, send)
 
         if not knows:
-            monkeypatch.setattr(KnownRequest, "of", lambda *_: None)
+            monkeypatch.setattr(HeadMemory, "learn", lambda *_: None)
         client = Client(app)
-        for request in (*usual, ODD[odd], *usual, ODD[odd]):
-            await client.send(request)
+        await client.send(*usual)
+        fall_into(state, client)
+        for request in (*usual[:2], ODD[odd], *usual, ODD[odd]):
+            if state == "pipelined":
+                if not client.wire.closed:
+                    client.connection.data_received(request)
+            else:
+                await client.send(request)
+        await client.settle()
         client.wire.said = re.sub(rb"x-request-id: \S+", b"", client.said)
         heard.append((seen, vars(client.wire)))
         client.lose()
     assert heard[0] == heard[1]
     assert len(heard[0][0]) >= len(usual)
+
+
+def fall_into(state: str, client: Client) -> None:
+    if state == "behind":
+        client.connection.pause_writing()
+    elif state == "shutting down":
+        client.connection.shutdown()
+    elif state == "gone":
+        client.wire.abort()
 
 
 async def test_requests_that_are_alike_need_no_parser(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -58,11 +77,7 @@ async def test_requests_that_are_alike_need_no_parser(monkeypatch: pytest.Monkey
     assert client.said.endswith(b"\r\n\r\n5")
 
 
-async def test_heads_that_never_come_again_are_soon_not_kept(monkeypatch: pytest.MonkeyPatch) -> None:
-    learned: list[bytes] = []
-    of = KnownRequest.of
-    monkeypatch.setattr(KnownRequest, "of", lambda data, body, scope: learned.append(data) or of(data, body, scope))
+async def test_requests_without_a_body_do_not_count_as_heads_that_never_come_again() -> None:
     client = Client(read_and_answer)
-    for number in range(9):
-        await client.send(GET, (USUAL % (1, b"a")).replace(b"X-A", b"X-%d" % number))
-    assert len([data for data in learned if data != GET]) == 4
+    await client.send(*[GET] * 9, USUAL % (1, b"a"))
+    assert client.connection._heads.read(USUAL % (2, b"ab"))
