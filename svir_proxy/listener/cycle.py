@@ -61,18 +61,7 @@ class Cycle:
     """Gives the application the request, and writes what it sends. *expects*: the client waits for 100 (Continue)."""
 
     __slots__ = (
-        *(
-            "_all_told",
-            "_body",
-            "_buffer",
-            "_channel",
-            "_chunked",
-            "_pour",
-            "_gone",
-            "_head",
-            "_knows_chunks",
-            "_left",
-        ),
+        *("_all_told", "_body", "_buffer", "_channel", "_chunked", "_gone", "_head", "_knows_chunks", "_left", "_pour"),
         *("_on_disconnect", "_scope", "_silent", "closes", "complete", "expects", "more_body", "started", "task"),
         "waiter",
     )

@@ -319,14 +319,13 @@ class WholeAnswer:
         """Gather *events*."""
         self._folder.take(events)
         self.pieces += len(events)
-        has_output = self.has_output
         for event in events:
             if type(event) is Noted:
                 add_note(self.notes, event.note)
-            elif has_output:
+            elif self.has_output:
                 continue
             elif type(event) in BEGINNING:
-                self.has_output = has_output = True
+                self.has_output = True
                 self.first_output = time.perf_counter()
                 self.has_reasoning = type(event) is ReasoningDelta
             elif type(event) is Identified and self._asked:

@@ -108,8 +108,6 @@ class Proxy:
     """The page that shows what happens; None: there is none."""
     live: set[RequestRecord]
     """The requests that are being answered."""
-    ledger: Ledger
-    """Those that are over, and were not written up yet."""
 
     def __init__(
         self,
@@ -176,9 +174,8 @@ class Proxy:
             Route("/readyz", _Endpoint(self._ready), methods=["GET"]),
         ]
         self._metrics = metrics
-        self.ledger = Ledger(write_line)
-        if settings.has_metrics:
-            self.ledger = Ledger(write_line, partial(metrics.count, known_as=self.catalog.known_as))
+        counting = (partial(metrics.count, known_as=self.catalog.known_as),) if settings.has_metrics else ()
+        self._ledger = Ledger(write_line, *counting)
         self.apart = MetricsEndpoint(settings, metrics)
         """Serves what comes to the address that the metrics have for themselves."""
         if settings.has_metrics and not settings.metrics_are_apart:
@@ -189,7 +186,7 @@ class Proxy:
 
     def settle(self) -> None:
         """Leave nothing undone of requests that are over."""
-        self.ledger.settle()
+        self._ledger.settle()
 
     def drain(self) -> None:
         """The process is about to end: end what would go on for ever."""
@@ -208,7 +205,7 @@ class Proxy:
 
     async def close(self) -> None:
         """Close the connections to the servers."""
-        self.ledger.close()
+        self._ledger.close()
         if self._checks is not None:
             await self._checks.close()
         await self.catalog.close()
@@ -275,7 +272,7 @@ class Proxy:
             if record.grant is not None:
                 record.grant.settle(record)
             self.live.discard(record)
-            self.ledger.add(record, len(self.live))
+            self._ledger.add(record, len(self.live))
             if recorder is not None and not recorder.sleeps:
                 recorder.end(record)
             if record.trace is not None:
