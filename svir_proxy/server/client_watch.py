@@ -1,21 +1,21 @@
 """A client that leaves stops the work that was done for it.
 
-The proxy's own listener calls back. Of other servers ``receive`` tells it, a coroutine that waits for as long as the
-answer takes; it is driven by hand, where a task of its own would cost every request two switches and a cancellation.
+The proxy's own listener calls back. Of other servers ``receive`` tells it, which a task of its own waits for.
 """
 
 from __future__ import annotations
 
 import asyncio
-import types
-from collections.abc import Coroutine
+import logging
 from types import TracebackType
-from typing import Any, Self
+from typing import Final, Self
 
 from starlette.types import Receive, Scope
 
 from svir_proxy.server.http import ClientGone
 from svir_proxy.server.interruption import Interruption
+
+_LOGGER: Final = logging.getLogger("svir_proxy")
 
 
 class ClientWatch:
@@ -25,15 +25,14 @@ class ClientWatch:
     disconnect is the ordinary end. *scope* may have the listener's extension ``svir.on_disconnect``.
     """
 
-    __slots__ = ("_interruption", "_is_released", "_on_disconnect", "_receive", "_receiving", "_waiting")
+    __slots__ = ("_interruption", "_is_released", "_listening", "_on_disconnect", "_receive")
 
     def __init__(self, scope: Scope, receive: Receive) -> None:
         extensions = scope.get("extensions")
         self._on_disconnect = None if extensions is None else extensions.get("svir.on_disconnect")
         self._receive = receive
         self._is_released = False
-        self._receiving: Coroutine[Any, Any, Any] | None = None
-        self._waiting: asyncio.Future[Any] | None = None  # what `_receiving` waits for
+        self._listening: asyncio.Task[None] | None = None  # where nobody calls back
 
     @property
     def gone(self) -> bool:
@@ -43,7 +42,7 @@ class ClientWatch:
     def __enter__(self) -> Self:
         self._interruption = Interruption()
         if self._on_disconnect is None:
-            self._listen()
+            self._listening = asyncio.get_running_loop().create_task(self._listen())
         else:
             self._on_disconnect(self._interruption.make)
         return self
@@ -60,53 +59,15 @@ class ClientWatch:
         self._is_released = True
         if self._on_disconnect is not None:
             self._on_disconnect(None)
-            return
-        waiting, self._waiting = self._waiting, None
-        if waiting is not None:
-            waiting.remove_done_callback(self._go_on)
-        receiving, self._receiving = self._receiving, None
-        if receiving is not None:
-            receiving.close()
+        if self._listening is not None:
+            self._listening.cancel()
+            self._listening = None
 
-    def _listen(self) -> None:
-        receiving = self._receive()
-        if type(receiving) is not types.CoroutineType and not isinstance(receiving, Coroutine):
-            receiving = _awaited(receiving)
-        self._receiving = receiving
-        self._step(receiving)
-
-    def _go_on(self, _: object) -> None:
-        self._waiting = None
-        if self._receiving is not None:  # else released in the same turn of the loop
-            self._step(self._receiving)
-
-    def _step(self, receiving: Coroutine[Any, Any, Any]) -> None:
-        """Drive `receive` to where it waits next, as a task would."""
+    async def _listen(self) -> None:
         try:
-            waited = receiving.send(None)
-        except StopIteration as end:
-            self._receiving = None
-            if end.value["type"] == "http.disconnect":
-                self._interruption.make()
-            else:
-                self._listen()
+            while (await self._receive())["type"] != "http.disconnect":  # noqa: ASYNC110 - it is the event
+                await asyncio.sleep(0)  # whatever it says instead, it must not keep the loop from all else
+        except Exception as exc:  # noqa: BLE001 - the answer does not depend on it
+            _LOGGER.debug("the server cannot tell whether the client leaves: %r", exc)
             return
-        except (Exception, asyncio.CancelledError):  # noqa: BLE001 - a server that cannot tell of a client that leaves
-            self._receiving = None
-            return
-        # As a task does: a future that is awaited says so, and wants to be told that somebody took notice.
-        waiting = waited if getattr(waited, "_asyncio_future_blocking", None) is not None else _next_turn()
-        waiting._asyncio_future_blocking = False  # noqa: SLF001 - see above
-        waiting.add_done_callback(self._go_on)
-        self._waiting = waiting
-
-
-async def _awaited(receiving: Any) -> Any:
-    return await receiving
-
-
-def _next_turn() -> asyncio.Future[None]:
-    loop = asyncio.get_running_loop()
-    future = loop.create_future()
-    loop.call_soon(future.set_result, None)
-    return future
+        self._interruption.make()

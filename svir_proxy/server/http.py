@@ -10,6 +10,7 @@ from starlette.types import Message, Receive, Scope, Send
 
 from svir_proxy.errors import ProxyError
 from svir_proxy.response.json_text import dumps
+from svir_proxy.server.own_listener import listener_of
 
 Headers = list[tuple[bytes, bytes]]
 _ID_BYTES: Final = 16
@@ -49,10 +50,8 @@ def beside(headers: Headers, passed: Headers) -> Headers:
 
 async def read_body(scope: Scope, receive: Receive, limit: int) -> bytes | bytearray:
     """The whole body of a request; raises ProxyError past *limit* bytes, ClientGone when the client leaves."""
-    # Found on `receive` itself, so that whatever stands between the listener and the application is not passed over.
-    whole_body = getattr(getattr(receive, "__self__", None), "whole_body", None)
-    at_hand: bytes | bytearray | None = None if whole_body is None else whole_body()
-    if at_hand is not None:
+    listener = listener_of(receive)
+    if listener is not None and (at_hand := listener.whole_body()) is not None:
         if len(at_hand) > limit:
             raise too_large(limit)
         return at_hand
@@ -83,8 +82,8 @@ async def send_body(
 ) -> None:
     """A whole answer, of JSON unless *media* says otherwise."""
     head = [(b"content-type", media), (b"content-length", b"%d" % len(body)), *headers]
-    write_whole = getattr(getattr(send, "__self__", None), "write_whole", None)  # see `read_body`
-    if write_whole is None or not write_whole(status, head, body):
+    listener = listener_of(send)
+    if listener is None or not listener.write_whole(status, head, body):
         await send({"type": "http.response.start", "status": status, "headers": head})
         await send({"type": "http.response.body", "body": body, "more_body": False})
 

@@ -1,11 +1,12 @@
-"""ASGI messages sent from callbacks of the loop, without a task per message.
+"""ASGI messages sent from callbacks of the loop, where no task is at work.
 
-The ``send`` of an ASGI server is a coroutine that usually never waits; driven by hand it costs a function call, where
-a task costs a switch of the loop. When it does wait - the client is slower than the model - a task finishes it, and
-what comes meanwhile is queued; the source of it is held back, so the queue stays as short as one read. A server whose
-``send`` is no coroutine gets such a task for every message.
+The proxy's own listener takes the head and the pieces of a stream as bytes, as long as the client keeps up. All else is
+its ``send``, a coroutine that needs no task: driven by hand it costs a function call, where a task costs a switch of
+the loop. When it waits - the client is slower than the model - a task finishes it, and what comes meanwhile is queued;
+the source of it is held back, so the queue stays as short as one read.
 
-The proxy's own listener takes the head and the pieces of a stream without any of that, as long as the client keeps up.
+Of any other ``send`` nobody knows what it does: a time limit or a lock in it wants the task that it runs in. A task
+sends what there is, one message after the other.
 """
 
 from __future__ import annotations
@@ -19,6 +20,7 @@ from typing import Any, Protocol
 from starlette.types import Message, Send
 
 from svir_proxy.server.http import ClientGone, Headers
+from svir_proxy.server.own_listener import listener_of
 
 
 class Source(Protocol):
@@ -35,24 +37,25 @@ class Sender:
     """Sends the messages of one response, in order, and tells their source whether the client takes them."""
 
     __slots__ = (
-        *("_broken", "_loop", "_make_head", "_opening", "_pump", "_queue", "_send"),
+        *("_broken", "_holds", "_is_own", "_loop", "_make_head", "_opening", "_pump", "_queue", "_send"),
         *("_write_opening", "_write_piece", "_write_start", "source"),
     )
 
     def __init__(self, send: Send) -> None:
         self._send = send
-        # Found on `send` itself, so that whatever stands between the application and the listener is not passed over.
-        listener = getattr(send, "__self__", None)
-        self._write_start: Callable[[int, Headers], bool] = getattr(listener, "write_start", _never)
-        self._write_piece: Callable[[bytes], bool] = getattr(listener, "write_piece", _never)
-        self._make_head: Callable[[int, Headers], bytes] = getattr(listener, "stream_head", _unknown)
-        self._write_opening: Callable[[bytes, bytes], bool] = getattr(listener, "write_opening", _never)
+        listener = listener_of(send)
+        self._is_own = listener is not None
+        self._write_start: Callable[[int, Headers], bool] = _never if listener is None else listener.write_start
+        self._write_piece: Callable[[bytes], bool] = _never if listener is None else listener.write_piece
+        self._make_head: Callable[[int, Headers], bytes] = _unknown if listener is None else listener.stream_head
+        self._write_opening: Callable[[bytes, bytes], bool] = _never if listener is None else listener.write_opening
         self._opening: tuple[bytes, int, Headers]  # see `prepare`
         self._loop = asyncio.get_running_loop()
         self.source: Source | None = None
         """What is held back while the client is behind; to be None again once nothing more comes from there."""
         self._queue: deque[Message] = deque()
-        self._pump: asyncio.Task[None] | None = None
+        self._pump: asyncio.Task[None] | None = None  # sends what waits
+        self._holds = False  # the source is held back
         self._broken: BaseException | None = None
 
     @property
@@ -93,11 +96,13 @@ class Sender:
             return
         if self._pump is not None:
             self._queue.append(message)
+            self._hold()
             return
-        sending = self._send(message)
-        if type(sending) is not types.CoroutineType and not isinstance(sending, Coroutine):
-            self._block(_awaited(sending))
+        if not self._is_own:
+            self._queue.append(message)
+            self._pump = self._loop.create_task(self._finish())
             return
+        sending: Coroutine[Any, Any, None] = self._send(message)  # type: ignore[assignment]  # the listener's is one
         try:
             waited = sending.send(None)
         except StopIteration:
@@ -105,7 +110,8 @@ class Sender:
         except Exception as exc:  # noqa: BLE001 - whatever the server raises, the client cannot be reached any more
             self._broken = exc
             return
-        self._block(_resumed(sending, waited))
+        self._pump = self._loop.create_task(self._finish(_resumed(sending, waited)))
+        self._hold()
 
     async def drained(self) -> None:
         """Wait until everything is sent; raises ClientGone where it could not be."""
@@ -122,14 +128,16 @@ class Sender:
         if pump is not None:
             self._loop.call_soon(pump.cancel)  # not before its first step: what it is to await would never begin
 
-    def _block(self, sending: Generator[Any, Any, None] | Coroutine[Any, Any, None]) -> None:
-        self._pump = self._loop.create_task(self._finish(sending))
-        if self.source is not None:
+    def _hold(self) -> None:
+        if not self._holds and self.source is not None:
+            self._holds = True
             self.source.pause()
 
-    async def _finish(self, sending: Any) -> None:
+    async def _finish(self, sending: Generator[Any, Any, None] | None = None) -> None:
+        """Send what waits, behind what is *sending* already."""
         try:
-            await sending
+            if sending is not None:
+                await sending  # type: ignore[misc]  # see `_resumed`
             while self._queue:
                 await self._send(self._queue.popleft())
         except Exception as exc:  # noqa: BLE001 - see send
@@ -137,6 +145,7 @@ class Sender:
             self._queue.clear()
         finally:
             self._pump = None
+            self._holds = False
         if self.source is not None:
             self.source.resume()
 
@@ -147,10 +156,6 @@ def _never(*_: object) -> bool:
 
 def _unknown(*_: object) -> bytes:
     return b""
-
-
-async def _awaited(sending: Any) -> None:
-    await sending
 
 
 @types.coroutine

@@ -262,9 +262,24 @@ ROLE: Final = {"role": "assistant", "content": ""}
 # ---------------------------------------------------------------- plain ASGI
 
 
+class NoShortWays:
+    """Makes a listener like the proxy's own, which needs no task, of one that gets ASGI's messages and nothing else."""
+
+    def whole_body(self) -> bytes | None:
+        return None
+
+    def write_whole(self, *_: object) -> bool:
+        return False
+
+    write_start = write_piece = write_opening = write_whole
+
+    def stream_head(self, *_: object) -> bytes:
+        return b""
+
+
 @dataclass
-class Wire:
-    """The server's side of one ASGI request: what the application sent, and what it may receive."""
+class Wire(NoShortWays):
+    """The listener's side of one ASGI request: what the application sent, and what it may receive."""
 
     sent: list[Message] = field(default_factory=list)
     gone: asyncio.Event = field(default_factory=asyncio.Event)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable, Callable, Coroutine, Generator
+from collections.abc import Awaitable, Callable
 from typing import Any
 
 import pytest
@@ -217,36 +217,3 @@ async def test_a_server_that_calls_back() -> None:
     with pytest.raises(ClientGone):
         await soon(task)
     assert callbacks[1:] == [None], "and is told when nobody listens any more"
-
-
-class Compiled(Coroutine[Any, Any, Any]):
-    """A coroutine as the functions of a compiled module return them: of a type of its own."""
-
-    def __init__(self, inner: Coroutine[Any, Any, Any]) -> None:
-        self._inner = inner
-
-    def send(self, value: Any) -> Any:
-        return self._inner.send(value)
-
-    def throw(self, *exc: Any) -> Any:
-        return self._inner.throw(*exc)
-
-    def close(self) -> None:
-        self._inner.close()
-
-    def __await__(self) -> Generator[Any, Any, Any]:
-        raise AssertionError("it is driven by hand")
-
-
-async def test_a_receive_of_a_compiled_module() -> None:
-    wire = Wire()
-
-    async def run() -> None:
-        with ClientWatch({}, lambda: Compiled(wire.receive())):  # type: ignore[arg-type]
-            await asyncio.Event().wait()
-
-    task = asyncio.create_task(run())
-    await asyncio.sleep(0)
-    wire.gone.set()
-    with pytest.raises(ClientGone):
-        await soon(task)

@@ -100,6 +100,9 @@ class Listener(Received):
             self.written.append(answer)
         return self.likes
 
+    def write_piece(self, body: bytes) -> bool:
+        raise AssertionError(body)
+
     async def send(self, message: Message) -> None:
         await self.wire.send(message)
 

@@ -4,21 +4,23 @@ from __future__ import annotations
 
 import asyncio
 import gc
-from collections.abc import Callable, Coroutine, Generator
+from collections.abc import Callable, Generator
 from typing import Any
 
+import anyio
 import pytest
 from starlette.types import Message
 
 from svir_proxy.server.http import ClientGone
 from svir_proxy.server.sender import Sender
+from tests.server.support import NoShortWays
 from tests.server.transport.raw_server import soon, until
 
 pytestmark = pytest.mark.usefixtures("leaves_nothing")
 
 
-class Server:
-    """A server that takes a message when its gate for it is open."""
+class Server(NoShortWays):
+    """The proxy's own listener, as far as it takes messages: each when its gate for it is open."""
 
     def __init__(self) -> None:
         self.taken: list[Any] = []
@@ -31,6 +33,7 @@ class Server:
         return gate
 
     def sender(self, send: Any = None) -> Sender:
+        """A sender to it, or to another server's *send*."""
         sender = Sender(send or self.send)
         sender.source = self
         return sender
@@ -101,16 +104,17 @@ async def test_a_send_may_wait_several_times_and_in_any_way() -> None:
     failing: asyncio.Future[None] = asyncio.get_running_loop().create_future()
     ready: asyncio.Future[str] = asyncio.get_running_loop().create_future()
 
-    async def send(message: Message) -> None:
-        await asyncio.sleep(0)
-        try:
-            await failing
-        except OSError:
-            taken.append(-1)
-        assert await ready == "value"
-        taken.append(message["number"])
+    class Hesitant(Server):
+        async def send(self, message: Message) -> None:
+            await asyncio.sleep(0)
+            try:
+                await failing
+            except OSError:
+                taken.append(-1)
+            assert await ready == "value"
+            taken.append(message["number"])
 
-    sender = Server().sender(send)
+    sender = Hesitant().sender()
     sender.send(message(1))
     failing.set_exception(OSError())
     await until(lambda: taken == [-1])
@@ -129,56 +133,70 @@ class Awaitable:
         return self._inner.__await__()  # type: ignore[no-any-return]
 
 
-class Compiled(Coroutine[Any, Any, None]):
-    """A coroutine as the functions of a compiled module return them: of a type of its own."""
-
-    def __init__(self, inner: Any) -> None:
-        self._inner = inner
-
-    def send(self, value: Any) -> Any:
-        return self._inner.send(value)
-
-    def throw(self, *exc: Any) -> Any:
-        return self._inner.throw(*exc)
-
-    def __await__(self) -> Generator[Any, Any, None]:
-        return self._inner.__await__()  # type: ignore[no-any-return]
+async def in_time(sending: Any) -> None:
+    async with asyncio.timeout(5):
+        await sending
 
 
-async def test_a_send_of_a_compiled_module_needs_no_task_either() -> None:
-    server = Server()
-    sender = server.sender(lambda message: Compiled(server.send(message)))
-    gate = server.shut(1)
-    sender.send(message(0))
-    assert (server.taken, sender.is_blocked) == ([0], False)
-    sender.send(message(1))
-    assert sender.is_blocked
-    gate.set_result(None)
-    await soon(sender.drained())
-    assert (server.taken, server.calls) == ([0, 1], ["blocked", "free"])
+async def in_a_scope(sending: Any) -> None:
+    with anyio.fail_after(5):
+        await anyio.lowlevel.checkpoint()
+        await sending
 
 
-@pytest.mark.parametrize("wrap", [Awaitable, asyncio.ensure_future], ids=["awaitable", "future"])
-async def test_a_send_that_is_no_coroutine(wrap: Callable[[Any], Any]) -> None:
+async def one_at_a_time(sending: Any) -> None:
+    async with anyio.Lock():
+        await sending
+
+
+async def plainly(sending: Any) -> None:
+    await sending
+
+
+@pytest.mark.parametrize(
+    "wrap",
+    [Awaitable, asyncio.ensure_future, plainly, in_time, in_a_scope, one_at_a_time],
+    ids=lambda wrap: wrap.__name__,
+)
+async def test_another_servers_send_may_do_what_it_likes_in_a_task(wrap: Callable[[Any], Any]) -> None:
     server = Server()
     sender = server.sender(lambda message: wrap(server.send(message)))
-    for number in range(4):
+    asyncio.get_running_loop().call_soon(sender.send, message(0))  # as what is read upstream: no task is at work
+    await until(lambda: server.taken == [0])
+    await soon(sender.drained())
+    assert server.calls == ["free"], "who takes one message in a turn of the loop is not behind"
+    for number in range(1, 4):
         sender.send(message(number))
     await soon(sender.drained())
-    assert (server.taken, server.calls) == ([0, 1, 2, 3], ["blocked", "free"])
+    assert (server.taken, server.calls) == ([0, 1, 2, 3], ["free", "blocked", "free"])
+
+
+async def test_another_server_that_is_behind_holds_the_source() -> None:
+    server = Server()
+    sender = server.sender(lambda message: plainly(server.send(message)))
+    gate = server.shut(0)
+    sender.send(message(0))
+    assert (sender.is_blocked, server.calls) == (True, [])
+    sender.send(message(1))
+    sender.send(message(2))
+    assert server.calls == ["blocked"], "once"
+    gate.set_result(None)
+    await soon(sender.drained())
+    assert (server.taken, server.calls, sender.is_blocked) == ([0, 1, 2], ["blocked", "free"], False)
 
 
 @pytest.mark.parametrize("waits", [False, True])
-async def test_a_server_that_raises_has_no_client_any_more(waits) -> None:
-    server = Server()
+@pytest.mark.parametrize("own", [False, True])
+async def test_a_server_that_raises_has_no_client_any_more(own: bool, waits: bool) -> None:
+    class Failing(Server):
+        async def send(self, message: Message) -> None:
+            await super().send(message)
+            if message["number"] == 1:
+                raise OSError("gone")
+
+    server = Failing()
     gate = server.shut(1) if waits else None
-
-    async def send(message: Message) -> None:
-        await server.send(message)
-        if message["number"] == 1:
-            raise OSError("gone")
-
-    sender = server.sender(send)
+    sender = server.sender(None if own else lambda message: plainly(server.send(message)))
     for number in range(4):
         sender.send(message(number))
     if gate is not None:
@@ -187,16 +205,17 @@ async def test_a_server_that_raises_has_no_client_any_more(waits) -> None:
         await soon(sender.drained())
     sender.send(message(4))
     assert server.taken == [0, 1]
-    assert server.calls == (["blocked", "free"] if waits else []), "the upstream is not held back for ever"
+    held = waits or not own
+    assert server.calls == (["blocked", "free"] if held else []), "the upstream is not held back for ever"
     assert not sender.is_blocked
 
 
 @pytest.mark.parametrize("started", [False, True], ids=["before the task began", "while it waits"])
-@pytest.mark.parametrize("plain", [False, True], ids=["awaitable", "coroutine"])
-async def test_a_client_that_left_gets_nothing_more(started, plain) -> None:
+@pytest.mark.parametrize("own", [False, True])
+async def test_a_client_that_left_gets_nothing_more(started: bool, own: bool) -> None:
     server = Server()
     gate = server.shut(0)
-    sender = server.sender(None if plain else lambda message: Awaitable(server.send(message)))
+    sender = server.sender(None if own else lambda message: Awaitable(server.send(message)))
     sender.send(message(0))
     sender.send(message(1))
     if started:
@@ -225,7 +244,7 @@ async def test_without_a_source_nobody_is_told_and_all_is_sent() -> None:
 
 
 class Listener(Server):
-    """A server that also takes the head and pieces without a message, while it likes."""
+    """The listener that also takes the head and pieces without a message, while it likes."""
 
     def __init__(self, likes: bool) -> None:
         super().__init__()
@@ -335,18 +354,18 @@ async def test_whatever_stands_in_front_of_the_listener_gets_every_piece() -> No
     sender = server.sender(between)
     sender.begin(200, [])
     sender.write(b"a")
+    await soon(sender.drained())
     assert server.taken == [200, b"a"]
 
 
 async def test_nothing_is_written_after_a_fault_of_the_server() -> None:
-    server = Listener(likes=True)
+    class Failing(Listener):
+        async def send(self, message: Message) -> None:
+            raise OSError
 
-    async def fail(message: Message) -> None:
-        raise OSError
-
-    sender = server.sender(fail)
+    server = Failing(likes=True)
+    sender = server.sender()
     sender.send(message(0))
-    sender._write_start, sender._write_piece = server.write_start, server.write_piece
     sender.begin(200, [])
     sender.write(b"a")
     assert server.taken == []

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
     from svir_proxy.settings import Settings
 
-__all__ = ["ask", "running_proxy", "settings_for"]
+__all__ = ["QuickServer", "ask", "running_proxy", "settings_for"]
 
 
 def running_proxy(settings: Settings) -> AbstractAsyncContextManager[str]:
@@ -25,10 +25,10 @@ def running_proxy(settings: Settings) -> AbstractAsyncContextManager[str]:
 
     It is without uvicorn's pauses: they are a fifth of a second for each proxy, and longer than most tests that need one.
     """
-    return in_process.running_proxy(settings, _Server)
+    return in_process.running_proxy(settings, QuickServer)
 
 
-class _Server(InProcessServer):
+class QuickServer(InProcessServer):
     """A server that leaves as soon as it is told to, and looks for the end of its connections all the time."""
 
     def __init__(self, config: uvicorn.Config) -> None:
