@@ -1,23 +1,33 @@
-"""Large inline media taken out of a request body before it is parsed, and put back after it is written.
+r"""Large inline media taken out of a request body before it is parsed, and put back after it is written.
 
-A photo is megabytes of base64 in a JSON string. Parsing and writing it costs 1.5 ms a megabyte, during which no other
+A photo is megabytes of base64 in a JSON string. Parsing and writing it costs 5 ms a megabyte, during which no other
 stream gets a word, and several copies. No rewrite ever looks inside; so the payload stays where it arrived, a short
 marker stands for it in the JSON, and the bytes go out from where they are.
+
+What is media: data URLs of images, sound, films and PDFs, in any place, and base64 under a key ``data``, as OpenAI has
+it for sound. Escapes that need no decoding (``\/``, as PHP writes each slash, and line ends) may be in it.
 """
 
 from __future__ import annotations
 
+import re
 import secrets
 from typing import Final, Self
 
-_OPENING: Final = b'"data:'
-_BEFORE: Final = b":[, \t\r\n"
-"""What may stand before a JSON string that is a value: so a quote inside of another string is none."""
-_MEDIA: Final = (b"image/", b"audio/", b"video/")
+import orjson
+
+_HEAD: Final = re.compile(
+    rb'"data(?::(?i:(?:image|audio|video)\\?/|application\\?/pdf)[^",\\]{0,180};base64,|"[ \t\r\n]*:[ \t\r\n]*")'
+)
+"""What stands before a payload, the key or the URL; what it begins with is looked for at the speed of C."""
+_BEFORE: Final = b":[{, \t\r\n"
+"""What may stand before a string of the JSON itself: so a quote inside of another string is none."""
+_READ: Final = re.compile(rb"\\[^/nr]")
+"""An escape that would have to be read."""
 SMALLEST: Final = 16 * 1024
 """Bytes of a payload worth the trouble."""
-_HEAD: Final = 200
-"""Bytes in which a data URL's comma stands."""
+_MOST_HEADS: Final = 10_000
+"""Heads without a large payload, after which none is looked for any more: 10 ms."""
 
 
 class Blobs:
@@ -37,17 +47,17 @@ class Blobs:
             return raw, None
         blobs = cls(raw)
         kept: list[bytes | bytearray] = []
-        done = at = 0
-        while (at := raw.find(_OPENING, at)) >= 0:
-            start = at + len(_OPENING)
-            end = raw.find(b'"', start)
-            comma = raw.find(b",", start, start + _HEAD)
-            if raw[at - 1 : at] in _BEFORE and start < comma < end and end - comma > SMALLEST:
-                head = raw[start:comma]
-                if head.lower().startswith(_MEDIA) and head.endswith(b";base64") and raw.find(b"\\", start, end) < 0:
-                    kept += [raw[done : comma + 1], blobs._hold(comma + 1, end)]
-                    done = end
-            at = start if end < 0 else end
+        done = at = small = 0
+        while small < _MOST_HEADS and (head := _HEAD.search(raw, at)):
+            start = head.end()
+            at = raw.find(b'"', start)
+            if at < 0:
+                break
+            if at - start > SMALLEST and raw[head.start() - 1] in _BEFORE and _is_plain(raw, start, at):
+                kept += [raw[done:start], blobs._hold(start, at)]
+                done = at
+            else:
+                small += 1
         if not kept:
             return raw, None
         return b"".join((*kept, raw[done:])), blobs
@@ -72,6 +82,18 @@ class Blobs:
             pieces += [self._view[start:end], tail]
         return pieces
 
+    def whole(self, value: str) -> str:
+        """A string of the body, once it is parsed, as the client sent it."""
+        text: str = orjson.loads(b"".join(self.fill(orjson.dumps(value))))
+        return text
+
     def _hold(self, start: int, end: int) -> bytes:
         self._payloads.append((start, end))
         return self._prefix + b"%d;" % (len(self._payloads) - 1)
+
+
+def _is_plain(raw: bytes | bytearray, start: int, end: int) -> bool:
+    """Whether a payload needs no reading: it ends at its quote, and is no text."""
+    if raw.find(b" ", start, end) >= 0:
+        return False
+    return raw.find(b"\\", start, end) < 0 or (raw[end - 1] not in b"\\" and not _READ.search(raw, start, end))

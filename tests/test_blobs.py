@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 from svir_proxy.blobs import Blobs
 
 BIG = base64.b64encode(bytes(range(256)) * 100)
+MIME = base64.encodebytes(bytes(range(256)) * 100)
 
 
 def url(media: bytes = b"image/png", payload: bytes = BIG) -> str:
@@ -37,7 +38,20 @@ def body(*parts: object, **more: object) -> bytes:
         pytest.param(body(image(url(b"text/plain"))), 0, id="text is read by a rewrite"),
         pytest.param(body({"type": "text", "text": f'"{url()}"'}), 0, id="a quoted mention in a text"),
         pytest.param(body({"type": "text", "text": f'see: "{url()}" there'}), 0, id="a mention after a blank"),
-        pytest.param(body(image(url().replace("/", "\\/"))), 0, id="escapes are left to the parser"),
+        pytest.param(body(image(url())).replace(b"/", rb"\/"), 1, id="as PHP writes slashes"),
+        pytest.param(body(image(url(payload=MIME))), 1, id="in lines"),
+        pytest.param(body(image(url())).replace(b"/", rb"\u002f"), 0, id="other escapes are left to the parser"),
+        pytest.param(body(image(url())).replace(b"A", b"\\\\"), 0, id="escaped backslashes are no escapes of slashes"),
+        pytest.param(
+            body({"type": "input_audio", "input_audio": {"data": BIG.decode(), "format": "wav"}}), 1, id="sound"
+        ),
+        pytest.param(
+            body({"input_audio": {"data": BIG.decode()}}).replace(b'":"', b'" :\n"'), 1, id="with blanks between"
+        ),
+        pytest.param(body({"data": "word " * 10_000}), 0, id="a text under data"),
+        pytest.param(body({"data": ["data", BIG.decode()]}), 0, id="a list under data"),
+        pytest.param(body({"type": "text", "text": f'{{"data":"{BIG.decode()}"}}'}), 0, id="JSON in a text"),
+        pytest.param(body({"file": {"file_data": url(b"application/pdf")}}), 1, id="a document"),
         pytest.param(body({"type": "text", "text": "x" * 50_000}), 0, id="no media"),
         pytest.param(b'{"a": "' + url().encode(), 0, id="a body that is cut"),
     ],
@@ -46,7 +60,7 @@ def test_payloads_leave_and_come_back(raw: bytes, lifted: int) -> None:
     small, blobs = Blobs.lift(raw)
     assert (len(raw) - len(small) > len(BIG) // 2 * lifted) if lifted else small is raw
     assert b"".join(blobs.fill(bytes(small))) == raw if blobs else lifted == 0
-    assert (blobs.count, blobs.size) == (lifted, len(BIG) * lifted) if blobs else lifted == 0
+    assert blobs.count == lifted and len(raw) - len(small) <= blobs.size <= len(raw) if blobs else lifted == 0
 
 
 def test_the_url_keeps_its_head_so_that_rewrites_can_tell_what_it_is() -> None:
@@ -54,6 +68,20 @@ def test_the_url_keeps_its_head_so_that_rewrites_can_tell_what_it_is() -> None:
     assert blobs
     value = orjson.loads(small)["messages"][0]["content"][0]["image_url"]["url"]
     assert value.startswith("data:image/png;base64,")
+
+
+@pytest.mark.parametrize("payload", [BIG, MIME])
+def test_what_needs_a_payload_gets_it_as_the_client_meant_it(payload: bytes) -> None:
+    small, blobs = Blobs.lift(body(image(url(payload=payload))).replace(b"/", rb"\/"))
+    assert blobs
+    value = orjson.loads(small)["messages"][0]["content"][0]["image_url"]["url"]
+    assert blobs.whole(value.removeprefix("data:image/png;base64,")) == payload.decode()
+
+
+def test_heads_of_nothing_do_not_hide_a_payload_but_if_they_have_no_end() -> None:
+    few, many = ([image("data:image/png;base64,x")] * number for number in (100, 20_000))
+    for parts, lifted in ((few, True), (many, False)):
+        assert (Blobs.lift(body(*parts, image(url())))[1] is not None) == lifted
 
 
 def test_payloads_follow_their_markers_wherever_a_rewrite_put_them() -> None:

@@ -5,6 +5,8 @@ from __future__ import annotations
 import json
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from svir_proxy.client_request import ClientRequest
 from svir_proxy.errors import ProxyError
@@ -164,6 +166,7 @@ def test_the_body_is_kept_as_it_came():
         (r"whole \ud83d\ude00", "whole \U0001f600"),
         (r"both \ud83d\ude00 and \ud83d.", "both \U0001f600 and \ufffd."),
         (r"no escape \\ud83d", "no escape \\ud83d"),
+        (r"no escape \\ud83d\ude00", "no escape \\ud83d\ufffd"),
         (r"\ud83d\ud83d\ude00\\\ude00", "\ufffd\U0001f600\\\ufffd"),
     ],
 )
@@ -172,6 +175,23 @@ def test_half_a_character_is_read_and_told(content: str, read: str) -> None:
     request = ClientRequest.from_json(raw, id="r", received=1)
     assert request.body["messages"][0]["content"] == read
     assert request.notes == (("text=half_characters_replaced",) if "\ufffd" in read else ())
+
+
+@given(
+    st.lists(st.sampled_from([r"\ud83d", r"\uDe00", r"\\", r"\n", r"\u00e9", "u", "d83d", "x"]), max_size=12).map(
+        "".join
+    )
+)
+def test_any_text_with_halves_reads_as_it_does_elsewhere_but_for_them(content: str) -> None:
+    elsewhere = json.loads(f'"{content}"').encode("utf-16", "surrogatepass").decode("utf-16", "replace")
+    raw = b'{"messages": [{"role": "user", "content": "%b"}]}' % content.encode()
+    assert ClientRequest.from_json(raw, id="r", received=1).body["messages"][0]["content"] == elsewhere
+
+
+def test_so_many_halves_are_no_text() -> None:
+    raw = b'{"messages": [{"role": "user", "content": "%b"}]}' % (rb"\ud83d" * 200_000)
+    with pytest.raises(ProxyError, match="not valid JSON"):
+        ClientRequest.from_json(raw, id="r", received=1)
 
 
 @pytest.mark.parametrize("raw", [rb'{"a": "\ud83d", "b": NaN}', rb'{"a": "\ud83d"', rb'{"a": "\ud8"}'])

@@ -181,7 +181,7 @@ class Chat:
         if "image" in request.part_kinds and upstream.backend.remote_images == "inline":
             request = replace(request, body=await inline_images(request.body, self._images.fetch))
         if "file" in request.part_kinds and upstream.profile.request.files in ("rejected", "ignored"):
-            request = replace(request, body=await inline_documents(request.body))
+            request = replace(request, body=await inline_documents(request.body, request.blobs))
         return request
 
     async def _stream(

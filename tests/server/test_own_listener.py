@@ -31,7 +31,13 @@ class Other:
 
 
 @pytest.mark.parametrize(
-    "call", [Other().send, partial(Wire().send), lambda message: Wire().send(message), Other.send], ids=str
+    "call",
+    [
+        pytest.param(Other().send, id="another server"),
+        pytest.param(partial(Wire().send), id="a partial"),
+        pytest.param(lambda message: Wire().send(message), id="a function"),
+        pytest.param(Other.send, id="no method of anything"),
+    ],
 )
 def test_whatever_stands_in_front_of_it_is_somebody_else(call: Any) -> None:
     assert listener_of(call) is None
