@@ -225,6 +225,12 @@ class Client:
         """Send bytes as they are."""
         self._writer.write(data)
 
+    async def pour(self, data: bytes, at_once: int) -> None:
+        """Send a lot of bytes, no more *at_once* than are taken."""
+        for start in range(0, len(data), at_once):
+            self._writer.write(data[start : start + at_once])
+            await soon(self._writer.drain())
+
     async def end(self) -> bytes:
         """What comes until the proxy closes the connection."""
         return await soon(self._reader.read())
