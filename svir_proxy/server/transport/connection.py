@@ -66,6 +66,7 @@ class Connection:
         "idle_since",
         "origin",
         "readable",
+        "taken_at",
     )
 
     readable: select.poll
@@ -78,6 +79,7 @@ class Connection:
     def __init__(self, origin: Origin, home: Home, limits: TransportLimits) -> None:
         self.origin = origin
         self.idle_since = 0.0
+        self.taken_at = 0.0
         self.closed = False
         self._home = home
         self._limits = limits
@@ -159,6 +161,11 @@ class Connection:
     def heard(self) -> bool:
         """Whether a byte of the latest response has arrived."""
         return self._parser.started
+
+    @property
+    def is_lost_unheard(self) -> bool:
+        """Whether it ended before a byte of the response, and so soon that the server had ended it before."""
+        return not self.heard and self._loop.time() - self.taken_at < self._limits.retry_seconds
 
     def abort(self) -> None:
         """Close at once, whatever is unsent or unread."""

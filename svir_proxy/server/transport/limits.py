@@ -22,5 +22,9 @@ class TransportLimits:
     """How long an unused connection is kept: 2 s less than the 5 s of uvicorn, llama.cpp and most others, so that
     a request is not written to a connection that the server is closing at that moment."""
 
+    retry_seconds: float = 2.0
+    """How soon a kept connection ends where its server had closed it before the request: one that ends later has a
+    server that read the request, worked at it and failed, which would fail once more."""
+
     idle_connections: int = 256
     """Unused connections kept for one origin; beyond it the longest unused one is closed."""

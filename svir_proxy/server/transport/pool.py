@@ -40,10 +40,12 @@ class Pool:
         stack = self._idle.get(origin)
         if not stack:
             return None
-        oldest = self._loop.time() - self._limits.idle_seconds
+        now = self._loop.time()
+        oldest = now - self._limits.idle_seconds
         while stack:
             connection = stack.pop()
             if connection.idle_since > oldest and not connection.closed and not connection.readable.poll(0):
+                connection.taken_at = now
                 return connection
             connection.abort()
         return None

@@ -114,7 +114,7 @@ class UpstreamTransport(httpx.AsyncBaseTransport):
             await answered
         except BaseException as exc:
             kept.give_up(response, answered)
-            if kept.heard or not isinstance(exc, _LOST):
+            if not isinstance(exc, _LOST) or not kept.is_lost_unheard:
                 raise
         else:
             return response
@@ -139,7 +139,7 @@ class UpstreamTransport(httpx.AsyncBaseTransport):
             try:
                 return await kept.exchange(out, head_request=head_request, read=read, write=write)
             except _LOST:
-                if kept.heard:
+                if not kept.is_lost_unheard:
                     raise
         fresh = await self._pool.connect(origin, connect)
         return await fresh.exchange(out, head_request=head_request, read=read, write=write)

@@ -454,6 +454,9 @@ async def test_no_response(name: str, server: RawServer, call: Call) -> None:
 ENDINGS: dict[str, tuple[bytes, str, type[Exception] | None]] = {
     "sized": (LENGTH_3 + b"abc", "stay", None),
     "chunked": (CHUNKED + b"3\r\nabc\r\n0\r\n\r\n", "stay", None),
+    "chunked, with trailers": (CHUNKED + b"3\r\nabc\r\n0\r\nX-Sum: 1\r\nX-Took: 2\r\n\r\n", "stay", None),
+    "after a hint": (b"HTTP/1.1 103 Early Hints\r\nLink: </a>\r\n\r\n" + LENGTH_3 + b"abc", "stay", None),
+    "after a wait": (b"HTTP/1.1 102 Processing\r\n\r\n" * 2 + CHUNKED + b"3\r\nabc\r\n0\r\n\r\n", "stay", None),
     "until the end": (OK + b"\r\nabc", "end", None),
     "until the end, 1.0": (b"HTTP/1.0 200 OK\r\n\r\nabc", "end", None),
     "until the end, but reset": (OK + b"\r\nabc", "reset", httpx.ReadError),

@@ -220,6 +220,23 @@ async def test_over_a_kept_connection_a_request_is_sent_before_it_is_awaited(
     assert (await soon(asked)).at_hand(3) == b"def"
 
 
+@pytest.mark.parametrize("read", [None, 60.0], ids=["post", "exchange"])
+async def test_a_server_that_worked_at_it_and_died_is_not_asked_again(read: float | None, server: RawServer) -> None:
+    transport = UpstreamTransport(limits=TransportLimits(retry_seconds=0))
+    head = post_head(httpx.URL(server.url()), httpx.Headers())
+    asked = asyncio.create_task(soon(transport.post(head, b"{}", None)))
+    peer = await server.accept()
+    await peer.answer(LENGTH_3 + b"abc")
+    await asked
+    asked = asyncio.create_task(soon(transport.post(head, b"{}", None, read=read)))
+    await peer.request()
+    peer.reset()
+    with pytest.raises(httpx.ReadError):
+        await asked
+    assert server.accepted == 1
+    await soon(transport.aclose())
+
+
 async def test_a_time_limit_forbids_another_attempt(server: RawServer, call: Call) -> None:
     old = await kept(server, call)
     answer = call(timeout={"read": 0.01})
@@ -445,3 +462,12 @@ async def test_limits_are_the_caller_s(server: RawServer) -> None:
     with pytest.raises(httpx.RemoteProtocolError, match="too long"):
         await answer
     await soon(transport.aclose())
+
+
+def test_the_limits_suit_servers_as_they_are() -> None:
+    limits = TransportLimits()
+    assert limits.idle_seconds < 5, "uvicorn and llama.cpp close then"
+    assert 8 << 10 <= limits.head_bytes <= 1 << 20
+    assert 100 <= limits.headers <= 1000
+    assert 16 <= limits.idle_connections <= 1024
+    assert limits.body_buffer <= 1 << 20
