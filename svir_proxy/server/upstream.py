@@ -8,6 +8,7 @@ import errno
 import re
 import ssl
 from collections.abc import Awaitable, Coroutine, Mapping
+from functools import cache
 from typing import Any, Final, cast
 from urllib.parse import quote, urlencode
 
@@ -166,8 +167,9 @@ class Upstream:
             try:
                 if head is None:
                     head = post_head(self._passed_url(path, model), self._passed_headers(given))
-                    if len(self._heads) < _MAX_HEADS:
-                        self._heads[told] = head
+                    if len(self._heads) >= _MAX_HEADS:
+                        self._heads.clear()  # each upload of a form has one of its own
+                    self._heads[told] = head
                 return await self._own.post(
                     head if more is None else head.adding(more),
                     content,
@@ -273,7 +275,7 @@ class Upstream:
 
 
 def _ssl_context(backend: Backend) -> ssl.SSLContext | None:
-    """None: verify as usual."""
+    """What verifies the server; None: it has no TLS."""
     if not backend.base_url.startswith("https:"):
         return None
     if not backend.verify_tls:
@@ -281,7 +283,13 @@ def _ssl_context(backend: Backend) -> ssl.SSLContext | None:
         context.check_hostname = False
         context.verify_mode = ssl.CERT_NONE
         return context
-    return ssl.create_default_context(cafile=str(backend.ca_file)) if backend.ca_file is not None else None
+    return _usual_context() if backend.ca_file is None else ssl.create_default_context(cafile=str(backend.ca_file))
+
+
+@cache
+def _usual_context() -> ssl.SSLContext:
+    """Httpx's own. Reading all authorities takes 30 ms, during which no stream gets a word, so it is done once."""
+    return httpx.create_ssl_context()
 
 
 def _in_words(backend: str, exc: httpx.RequestError) -> ProxyError:

@@ -16,7 +16,9 @@ import pytest
 
 from svir_proxy.conform.dialect import check_error
 from svir_proxy.conform.judge import UPSTREAM_KEY
+from svir_proxy.server import upstream
 from svir_proxy.server.app import create_app
+from svir_proxy.server.transport import post_head
 from tests.server.support import (
     LAST_PIECE,
     STREAM_HEAD,
@@ -191,8 +193,10 @@ async def test_the_backend_that_has_the_model_is_asked(model: str, server: str, 
     assert (missing.status_code, told(missing.json())[0]) == (404, "model_not_found")
 
 
-async def test_heads_are_written_once_and_are_those_of_the_request() -> None:
+async def test_heads_are_written_once_and_are_those_of_the_request(monkeypatch: pytest.MonkeyPatch) -> None:
     """A model in the path, of any characters; and more different heads than are kept."""
+    written: list[Any] = []
+    monkeypatch.setattr(upstream, "post_head", lambda *head: written.append(head) or post_head(*head))
     endpoint = {"chat_path": "/d/{model}/chat/completions"}
     async with proxied({"overrides": {"endpoint": endpoint}}) as proxy, proxy.client() as client:
         peer = None
@@ -202,13 +206,14 @@ async def test_heads_are_written_once_and_are_those_of_the_request() -> None:
             assert said(await peer.answer(whole({})))[0] == f"POST /d/{sent}/rerank HTTP/1.1"
             assert await client.status() == 200
             await client.body()
-        for number in [*range(100), 0, 99]:
+        for number in [*range(100), 100, 0, 100]:
+            written.clear()
             await client.ask(EMBED, path="/v1/embeddings", accept=f"a/{number}")
             assert peer is not None
             assert said(await peer.answer(whole({})))[1]["accept"] == f"a/{number}"
             assert await client.status() == 200
             await client.body()
-    assert proxy.server.accepted == 1
+    assert (proxy.server.accepted, written) == (1, []), "whatever others there were"
 
 
 def _several(answer: Callable[[str, httpx.Request], httpx.Response], **sections: Any) -> Any:
