@@ -50,7 +50,7 @@ _MARKS: Final = [
     "<start_function_call>", "look(", ",", "$", "word ", "<a>", "&lt;", "%", "data:", ": ", "event: error", "null",
     "[DONE]",
 ]  # fmt: skip
-_STRING: Final = re.compile(rb'"(?:[^"\\]|\\.)*+"')
+_STRING: Final = re.compile(rb'"(?:(?>[^"\\]|\\.))*+"')
 
 
 def stretch(name: str, count: int, seed: int, findings: Path) -> int:

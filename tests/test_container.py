@@ -40,14 +40,18 @@ def _arguments(stage: int, name: str) -> list[str]:
 # ----------------------------------------------------------------- the lock files
 
 
+_PYTHON: Final = re.findall(r"^FROM python:([0-9.]+)-", (ROOT / "Dockerfile").read_text("utf-8"), re.MULTILINE)[-1]
+_IMAGE: Final = {"extra": "", "python_version": _PYTHON, "python_full_version": f"{_PYTHON}.0"}
+
+
 def _needed(requirements: list[str]) -> dict[str, Requirement]:
-    """*requirements* and all that they need, as far as it is installed here, by canonical name."""
+    """*requirements* and all that they need on the image's Python, by canonical name; all of it is installed here."""
     found: dict[str, Requirement] = {}
     waiting = [Requirement(text) for text in requirements]
     while waiting:
         requirement = waiting.pop()
         name = canonicalize_name(requirement.name)
-        if name not in found and (requirement.marker is None or requirement.marker.evaluate({"extra": ""})):
+        if name not in found and (requirement.marker is None or requirement.marker.evaluate(_IMAGE)):
             found[name] = requirement
             waiting += map(Requirement, requires(name) or [])
     return found

@@ -88,3 +88,17 @@ def test_the_package_ships_its_data() -> None:
 
 def test_the_version_is_one() -> None:
     assert tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]["version"] == svir_proxy.__version__
+
+
+_POSSESSIVE_GROUP: Final = re.compile(r"[^)]\)(?:[*+?]|\{[0-9,]+\})\+")
+
+
+def test_what_is_repeated_for_good_is_atomic() -> None:
+    """Python before 3.11.5 - Debian 12 has 3.11.2 - stays where a possessive repeat of a group failed half-way.
+
+    As in ``(?:ab|c)*+``; the group of an atomic one is all or nothing there, too: ``(?:(?>ab|c))*+``.
+    """
+    assert _POSSESSIVE_GROUP.search("(?:ab|c)*+")
+    assert not _POSSESSIVE_GROUP.search("(?:(?>ab|c))*+")
+    found = {name for name, path in _sources().items() if _POSSESSIVE_GROUP.search(path.read_text())}
+    assert found == set()

@@ -22,7 +22,8 @@ from svir_proxy.response.chunk_reader import ALONE, ChunkReader
 from svir_proxy.response.events import ContentDelta
 
 _TEXT: Final = re.compile(
-    rb'"delta"\s*+:\s*+\{\s*+(?:"role"\s*+:\s*+(?:"assistant"|null)\s*+,\s*+)?+("\w++"\s*+:\s*+"(?:[^"\\]++|\\.)++")\s*+\}',
+    rb'"delta"\s*+:\s*+\{\s*+(?:(?>"role"\s*+:\s*+(?:"assistant"|null)\s*+,\s*+))?+'
+    rb'("\w++"\s*+:\s*+"(?:(?>[^"\\]++|\\.))++")\s*+\}',
     re.DOTALL,
 )
 _KINDS: Final = {b'"%b"' % key.encode(): kind for key, kind in ALONE.items()}

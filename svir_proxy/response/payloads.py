@@ -13,7 +13,7 @@ from svir_proxy.bulk import has_too_many_values
 from svir_proxy.response.json_text import load_at
 
 DONE: Final = "[DONE]"
-_SEAM: Final = re.compile(r"(?:\s++|data:|:[^\n]*+)*+")
+_SEAM: Final = re.compile(r"(?:(?>\s++|data:|:[^\n]*+))*+")
 """Possessive: a seam of megabytes would otherwise be remembered step by step, for a way back that is never taken."""
 _MOST: Final = 20_000
 """Payloads of one event: more than any answer has chunks."""

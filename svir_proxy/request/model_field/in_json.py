@@ -17,9 +17,9 @@ from svir_proxy.errors import ProxyError
 from svir_proxy.request.model_field.field import MAX_MODEL, said_twice, too_long
 from svir_proxy.request.other_models import OTHER_MODELS
 
-_TEXT: Final = re.compile(rb'[^"\\]*+(?:\\.[^"\\]*+)*+', re.DOTALL)
+_TEXT: Final = re.compile(rb'[^"\\]*+(?:(?>\\.[^"\\]*+))*+', re.DOTALL)
 """The inside of a string, up to its end or to half an escape."""
-_INNER: Final = re.compile(rb'(?:[ \t\r\n:,0-9A-Za-z+.-]++|"[^"\\]*+(?:\\.[^"\\]*+)*+")*+', re.DOTALL)
+_INNER: Final = re.compile(rb'(?:(?>[ \t\r\n:,0-9A-Za-z+.-]++|"[^"\\]*+(?:(?>\\.[^"\\]*+))*+"))*+', re.DOTALL)
 """What stands between the brackets of a value: strings, and what stands between those."""
 _BLANK: Final = re.compile(rb"[ \t\r\n]*+")
 _SCALAR: Final = re.compile(rb"[0-9A-Za-z+.-]++")

@@ -23,8 +23,9 @@ ONE_WRITE: Final = 64 * 1024
 _PORTS: Final = {b"http": 80, b"https": 443}
 _TOKEN: Final = rb"[!#$%&'*+\-.^_`|~0-9A-Za-z]++"
 _FIELD: Final = _TOKEN + rb": [\t\x20-\x7e\x80-\xff]*+\r\n"
-_LINES: Final = re.compile(rb"(?:" + _FIELD + rb")*+")
-_HEAD: Final = re.compile(_TOKEN + rb" [\x21-\x7e]++ HTTP/1\.1\r\n(?:" + _FIELD + rb")*+\r\n")
+_FIELDS: Final = rb"(?:(?>" + _FIELD + rb"))*+"
+_LINES: Final = re.compile(_FIELDS)
+_HEAD: Final = re.compile(_TOKEN + rb" [\x21-\x7e]++ HTTP/1\.1\r\n" + _FIELDS + rb"\r\n")
 
 
 class Outgoing(NamedTuple):

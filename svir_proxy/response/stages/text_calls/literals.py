@@ -174,12 +174,12 @@ _PYTHON_CHARACTERS: Final = {
     '"': '"',
 }
 _JSON_ESCAPES: Final = _Escapes(
-    {'"': re.compile(rf'(?:[^"\\]++|\\(?:["\\/bfnrt]|u{_HEX}{{4}}))*+')},
+    {'"': re.compile(rf'(?:(?>[^"\\]++|\\(?:["\\/bfnrt]|u{_HEX}{{4}})))*+')},
     re.compile(rf"\\(?:u{_HEX}{{0,3}})?"),
     _from_json,
 )
 _PYTHON_ESCAPES: Final = _Escapes(
-    {quote: re.compile(rf"(?:[^{quote}\\]++|{_PYTHON_ESCAPE.pattern})*+") for quote in ('"', "'")},
+    {quote: re.compile(rf"(?:(?>[^{quote}\\]++|{_PYTHON_ESCAPE.pattern}))*+") for quote in ('"', "'")},
     re.compile(rf"\\(?:x{_HEX}?|u{_HEX}{{0,3}}|U{_HEX}{{0,7}})?"),
     _from_python,
 )
