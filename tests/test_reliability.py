@@ -9,7 +9,7 @@ from urllib.parse import urlsplit
 
 import pytest
 
-from reliability import load, overload, soak, traffic
+from reliability import bodies, load, overload, soak, traffic
 from reliability.proxy import Held, Inside
 from reliability.server import words
 from svir_proxy.conform.judge import Seen
@@ -38,7 +38,31 @@ def test_a_soak_finds_nothing(capsys: pytest.CaptureFixture[str]) -> None:
     assert "0 findings" in told.out
 
 
+def test_large_bodies_find_nothing(capsys: pytest.CaptureFixture[str]) -> None:
+    status = bodies.main(["--megabytes", "2"])
+    told = capsys.readouterr()
+    assert told.err == ""
+    assert status == 0
+    assert "0 findings" in told.out
+
+
 # ------------------------------------------------------------------- what must be noticed
+
+
+@pytest.mark.parametrize(
+    ("seen", "words"),
+    [
+        ({"status": 400}, "400, not 200"),
+        ({"is_whole": False}, "not arrive"),
+        ({"mib": 5.0}, "5.0 MiB for 1.0"),
+        ({"mib": 3.0, "gap": 1000.0}, ""),
+    ],
+)
+def test_a_large_body_that_is_lost_or_too_much(seen: dict[str, Any], words: str) -> None:
+    body = bodies.Body("image", b"x" * 2**20, is_media=True)
+    passed = bodies.Passed(**{"body": body, "status": 200, "gap": 1.0, "mib": 1.0, "is_whole": True, **seen})
+    assert words in (passed.finding or "")
+    assert bool(words) == bool(passed.finding)
 
 
 def event_with(old: bytes, new: bytes) -> Any:
