@@ -39,8 +39,8 @@ _BLANKS: Final = b" \t\r\n"
 _FIELDS: Final = (b"data", b"event", b"id", b"retry")
 _EXCERPT: Final = 200
 """Characters of an answer that cannot be read, for the message."""
-_REPEATS: Final = 2
-"""Pieces after which a stream is taken for a long one, which repeats itself."""
+_LONG: Final = 2
+"""Pieces after which a stream is taken for a long one, whose chunks repeat each other."""
 _PAGE: Final = 8192
 """Bytes of a page whose words are looked for, however it was cut."""
 
@@ -269,7 +269,7 @@ class StreamNormalizer:
                         self._read(chunk, name)
                     else:
                         reader.read(chunk, name)
-                        if reader.pieces >= _REPEATS:
+                        if reader.pieces >= _LONG:
                             frame = self._frame = frame or ChunkFrame(reader, self._limits.event_bytes)
                             frame.learn(payload)
                             self.can_learn = True

@@ -16,10 +16,9 @@ from svir_proxy.response.events import ContentDelta, Event, Failed, Finished, Id
 from svir_proxy.response.json_text import dumps
 from svir_proxy.response.lifecycle import OUTPUT
 from svir_proxy.response.sse_writer import KEEPALIVE, SSEWriter
+from svir_proxy.server.http import Headers
 from svir_proxy.server.sender import Sender
 from svir_proxy.settings import StreamingSettings
-
-Headers = list[tuple[bytes, bytes]]
 
 _STREAM_HEADERS: Final[Headers] = [
     (b"content-type", b"text/event-stream; charset=utf-8"),

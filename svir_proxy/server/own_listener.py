@@ -6,7 +6,7 @@ Each method says whether it did; where it did not, ASGI's way is there for all.
 from __future__ import annotations
 
 from collections.abc import Iterable
-from typing import Protocol, cast
+from typing import Protocol
 
 from starlette.types import Receive, Send
 
@@ -43,5 +43,5 @@ def listener_of(call: Receive | Send) -> Listener | None:
 
     It is asked of *call* itself, so that whatever stands between the application and the listener is not passed over.
     """
-    found = getattr(call, "__self__", None)
-    return cast(Listener, found) if hasattr(found, "write_piece") else None
+    found: Listener | None = getattr(call, "__self__", None)
+    return found if hasattr(found, "write_piece") else None

@@ -78,7 +78,7 @@ class Connection:
 
     def __init__(self, origin: Origin, home: Home, limits: TransportLimits) -> None:
         self.origin = origin
-        self.idle_since = 0.0
+        self.idle_since = 0.0  # until it is used for the first time
         self.taken_at = 0.0
         self.closed = False
         self._home = home

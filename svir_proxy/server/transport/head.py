@@ -97,6 +97,7 @@ def outgoing(request: httpx.Request) -> Outgoing:
         parts += (name, b": ", value, b"\r\n")
         lines += 1
         colon = colon or b":" in name
+        # The length tells most names apart without another copy of each.
         if len(name) == 14 and name.lower() == b"content-length":
             if length is not None or not value.isdigit():
                 raise httpx.LocalProtocolError("the request needs one content-length of digits")
