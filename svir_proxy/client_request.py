@@ -16,12 +16,12 @@ from svir_proxy.values import value
 Body = Mapping[str, Any]
 """A request body. Never mutated: images are tens of megabytes, and rewrites share what they do not change."""
 
-_SURROGATES: Final = re.compile(
-    rb"\\u[dD](?:[89abAB][0-9a-fA-F]{2}\\u[dD][c-fC-F][0-9a-fA-F]{2}|([89a-fA-F][0-9a-fA-F]{2}))"
-)
-"""What may be the escapes of a pair of surrogates, or that of a half (group 1)."""
-_MOST_SURROGATES: Final = 100_000
-"""Escapes of surrogates in a body that is repaired: 50 ms."""
+_PAIR: Final = rb"[dD][89abAB][0-9a-fA-F]{2}\\u[dD][c-fC-F][0-9a-fA-F]{2}"
+_SURROGATES: Final = re.compile(rb"\\u(?:%b(?:(?>\\u%b))*+|([dD][89a-fA-F][0-9a-fA-F]{2}))" % (_PAIR, _PAIR))
+"""What may be the escapes of whole characters beyond U+FFFF in a row, or that of a half of one (group 1)."""
+_MOST_HALVES: Final = 10_000
+_MOST_SURROGATES: Final = 300_000
+"""What is looked at in a body that is repaired, one by one: 0.2 s."""
 _REPLACEMENT: Final = rb"\ufffd"
 
 _PART_KINDS: Final = {
@@ -190,17 +190,17 @@ def _with_whole_characters(raw: bytes | bytearray) -> Any:
     An escape of one half of a surrogate pair is valid JSON, but no text that UTF-8 or a server could say.
     """
     pieces: list[bytes | bytearray] = []
-    at = 0
+    at = halves = 0
     for _ in range(_MOST_SURROGATES):
         found = _SURROGATES.search(raw, at)
-        if found is None:
+        if found is None or halves > _MOST_HALVES:
             break
         before, start, at = raw[at : found.start()], found.start(), found.end()
         if (len(before) - len(before.rstrip(b"\\"))) % 2:
             at = start + 2  # the backslash is an escaped one, and what follows it text
-        pieces += (before, _REPLACEMENT if found[1] and at == found.end() else raw[start:at])
-    else:
-        return None
+        is_half = found[1] and at == found.end()
+        halves += bool(is_half)
+        pieces += (before, _REPLACEMENT if is_half else raw[start:at])
     try:
         return orjson.loads(b"".join((*pieces, raw[at:])))
     except orjson.JSONDecodeError:

@@ -188,6 +188,13 @@ def test_any_text_with_halves_reads_as_it_does_elsewhere_but_for_them(content: s
     assert ClientRequest.from_json(raw, id="r", received=1).body["messages"][0]["content"] == elsewhere
 
 
+def test_one_half_among_many_whole_characters() -> None:
+    smiles = rb"\ud83d\ude00 " * 120_000 + rb"\ud83d\ude00" * 120_000
+    raw = b'{"messages": [{"role": "user", "content": "%b\\ud83d"}]}' % smiles
+    read = ClientRequest.from_json(raw, id="r", received=1).body["messages"][0]["content"]
+    assert (len(read), read[-1]) == (3 * 120_000 + 1, "\ufffd")
+
+
 def test_so_many_halves_are_no_text() -> None:
     raw = b'{"messages": [{"role": "user", "content": "%b"}]}' % (rb"\ud83d" * 200_000)
     with pytest.raises(ProxyError, match="not valid JSON"):

@@ -174,8 +174,6 @@ class StreamedAnswer:
     def begin_source(self, source: Source) -> None:
         """The events come from *source* from now on."""
         self._sender.source = source
-        if self._sender.is_blocked:
-            source.pause()
         if not self.committed:
             self._prepare()  # while the server is at work: nobody waits for it now
 
@@ -256,10 +254,11 @@ class StreamedAnswer:
         self._sender.send({"type": "http.response.body", "body": b"", "more_body": False})
         await self._sender.drained()
 
-    def break_off(self, error: ProxyError) -> None:
+    async def break_off(self, error: ProxyError) -> None:
         """End a stream that has begun at once, without waiting for the client to take it."""
         self.fail(error)
         self._sender.send({"type": "http.response.body", "body": b"", "more_body": False})
+        await self._sender.handed_over()
 
     def abandon(self) -> None:
         """The client is gone."""

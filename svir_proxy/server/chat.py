@@ -200,7 +200,7 @@ class Chat:
                 answer.abandon()
             elif answer.committed:
                 record.status, record.error = 200, stopped()
-                answer.break_off(record.error)
+                await answer.break_off(record.error)
             raise
         except Exception:
             if not answer.committed:

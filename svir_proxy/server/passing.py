@@ -101,9 +101,9 @@ class PassedAnswer:
         if self._relay is not None:
             await self._relay.end()
 
-    def break_off(self, error: ProxyError) -> bool:
+    async def break_off(self, error: ProxyError) -> bool:
         """End an answer that has begun with *error*; whether that was possible. See `Relay.break_off`."""
-        return self._relay is not None and self._relay.break_off(error, events=self.is_stream)
+        return self._relay is not None and await self._relay.break_off(error, events=self.is_stream)
 
     def abandon(self) -> None:
         """The client is gone."""

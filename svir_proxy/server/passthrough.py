@@ -181,7 +181,7 @@ class PassThrough:
                 answer.abandon()
             elif answer.has_output:
                 record.status, record.error = answer.status, stopped()
-                answer.break_off(record.error)
+                await answer.break_off(record.error)
             raise
         record.notes, record.stream = passing.notes, answer.is_stream
         if record.error is not None:
@@ -191,7 +191,7 @@ class PassThrough:
                 headers += more()
                 raise record.error
         record.status = answer.status
-        if record.error is None or answer.break_off(record.error):
+        if record.error is None or await answer.break_off(record.error):
             client.release()
             await answer.end()
 

@@ -86,16 +86,18 @@ class Relay:
             self._sender.send({"type": "http.response.body", "body": bytes(self.held), "more_body": False})
         await self._sender.drained()
 
-    def break_off(self, error: ProxyError, *, events: bool) -> bool:
-        """End an answer that has begun with *error*; whether that was possible.
+    async def break_off(self, error: ProxyError, *, events: bool) -> bool:
+        """End an answer that has begun with *error*, without waiting for the client; whether that was possible.
 
         Only a stream of *events* can tell, and only between two of them. Any other is left incomplete.
         """
-        if not events or not self._tail.endswith(_EVENT_ENDS):
-            return False
-        self._ended = True
-        self._sender.send({"type": "http.response.body", "body": b"data: %b\n\n" % error.body(), "more_body": False})
-        return True
+        is_possible = events and self._tail.endswith(_EVENT_ENDS)
+        if is_possible:
+            self._ended = True
+            last = b"data: %b\n\n" % error.body()
+            self._sender.send({"type": "http.response.body", "body": last, "more_body": False})
+        await self._sender.handed_over()
+        return is_possible
 
     def abandon(self) -> None:
         """The client is gone."""

@@ -15,12 +15,16 @@ import asyncio
 import types
 from collections import deque
 from collections.abc import Callable, Coroutine, Generator
-from typing import Any, Protocol
+from contextlib import suppress
+from typing import Any, Final, Protocol
 
 from starlette.types import Message, Send
 
 from svir_proxy.server.http import ClientGone, Headers
 from svir_proxy.server.own_listener import listener_of
+
+_MOMENT: Final = 1.0
+"""Seconds that another server may take for the last words of an answer that is broken off."""
 
 
 class Source(Protocol):
@@ -38,7 +42,7 @@ class Sender:
 
     __slots__ = (
         *("_broken", "_holds", "_is_own", "_loop", "_make_head", "_opening", "_pump", "_queue", "_send"),
-        *("_write_opening", "_write_piece", "_write_start", "source"),
+        *("_source", "_write_opening", "_write_piece", "_write_start"),
     )
 
     def __init__(self, send: Send) -> None:
@@ -51,16 +55,27 @@ class Sender:
         self._write_opening: Callable[[bytes, bytes], bool] = _never if listener is None else listener.write_opening
         self._opening: tuple[bytes, int, Headers]  # see `prepare`
         self._loop = asyncio.get_running_loop()
-        self.source: Source | None = None
-        """What is held back while the client is behind; to be None again once nothing more comes from there."""
+        self._source: Source | None = None
         self._queue: deque[Message] = deque()
         self._pump: asyncio.Task[None] | None = None  # sends what waits
         self._holds = False  # the source is held back
         self._broken: BaseException | None = None
 
     @property
+    def source(self) -> Source | None:
+        """What is held back while the client is behind, from now on; None again once nothing more comes from there."""
+        return self._source
+
+    @source.setter
+    def source(self, source: Source | None) -> None:
+        self._source = source
+        self._holds = False
+        if self._pump is not None:
+            self._hold()
+
+    @property
     def is_blocked(self) -> bool:
-        """Whether the client has yet to take what was sent."""
+        """Whether the server has yet to take what was sent."""
         return self._pump is not None
 
     def begin(self, status: int, headers: Headers) -> None:
@@ -120,6 +135,16 @@ class Sender:
         if self._broken is not None:
             raise ClientGone from self._broken
 
+    async def handed_over(self) -> None:
+        """Wait a moment until another server has what was sent: it may end once its request is cancelled.
+
+        The client may take it later, or never.
+        """
+        if self._pump is not None and not self._is_own:
+            with suppress(TimeoutError):
+                async with asyncio.timeout(_MOMENT):
+                    await asyncio.shield(self._pump)
+
     def cancel(self) -> None:
         """The client is gone: what waits is not sent."""
         self._broken = ClientGone()
@@ -129,9 +154,9 @@ class Sender:
             self._loop.call_soon(pump.cancel)  # not before its first step: what it is to await would never begin
 
     def _hold(self) -> None:
-        if not self._holds and self.source is not None:
+        if not self._holds and self._source is not None:
             self._holds = True
-            self.source.pause()
+            self._source.pause()
 
     async def _finish(self, sending: Generator[Any, Any, None] | None = None) -> None:
         """Send what waits, behind what is *sending* already."""
@@ -140,14 +165,17 @@ class Sender:
                 await sending  # type: ignore[misc]  # see `_resumed`
             while self._queue:
                 await self._send(self._queue.popleft())
-        except Exception as exc:  # noqa: BLE001 - see send
-            self._broken = exc
+        except BaseException as exc:  # a cancellation, too, that is none of `cancel`: nothing can be sent after a gap
+            self._broken = self._broken or exc
             self._queue.clear()
+            if not isinstance(exc, Exception):
+                raise
         finally:
-            self._pump = None
-            self._holds = False
-        if self.source is not None:
-            self.source.resume()
+            if self._pump is asyncio.current_task():  # else `cancel` was before it
+                self._pump = None
+                holds, self._holds = self._holds, False
+                if holds and self._source is not None:
+                    self._source.resume()
 
 
 def _never(*_: object) -> bool:

@@ -183,7 +183,7 @@ async def test_a_stream_is_broken_off_without_waiting_for_the_client() -> None:
     answer.take([ContentDelta("a")])
     wire.writable.clear()
     answer.take([ContentDelta("b")])
-    answer.break_off(ERROR)
+    await answer.break_off(ERROR)
     wire.writable.set()
     await until(lambda: wire.sent[-1]["more_body"] is False)
     assert deltas(wire.data) == [ROLE, {"content": "a"}, {"content": "b"}, "upstream_failed"]

@@ -86,7 +86,9 @@ PROTOCOLS: Final = ("httptools", "h11")
 
 
 @asynccontextmanager
-async def served(between: Callable[[ASGIApp], ASGIApp], protocol: str) -> AsyncIterator[tuple[RawServer, Client]]:
+async def served(
+    between: Callable[[ASGIApp], ASGIApp], protocol: str
+) -> AsyncIterator[tuple[RawServer, Client, QuickServer]]:
     """A model server that does what the test says, and a client of the application in front of it."""
     upstream = RawServer()
     await upstream.start()
@@ -98,7 +100,7 @@ async def served(between: Callable[[ASGIApp], ASGIApp], protocol: str) -> AsyncI
         port = server.servers[0].sockets[0].getsockname()[1]
         client = await Client.connect(f"http://127.0.0.1:{port}")
         try:
-            yield upstream, client
+            yield upstream, client, server
         finally:
             await client.close()
     finally:
@@ -114,7 +116,7 @@ everywhere = pytest.mark.parametrize(
 
 @everywhere
 async def test_a_plain_answer(between: Callable[[ASGIApp], ASGIApp], protocol: str) -> None:
-    async with served(between, protocol) as (upstream, client):
+    async with served(between, protocol) as (upstream, client, _):
         await client.ask(CHAT)
         await (await upstream.accept()).answer(whole(COMPLETION))
         assert await client.status() == 200
@@ -123,7 +125,7 @@ async def test_a_plain_answer(between: Callable[[ASGIApp], ASGIApp], protocol: s
 
 @everywhere
 async def test_a_stream_piece_by_piece(between: Callable[[ASGIApp], ASGIApp], protocol: str) -> None:
-    async with served(between, protocol) as (upstream, client):
+    async with served(between, protocol) as (upstream, client, _):
         await client.ask(STREAM)
         peer = await upstream.accept()
         await peer.answer(STREAM_HEAD + piece(text("one")))
@@ -137,10 +139,50 @@ async def test_a_stream_piece_by_piece(between: Callable[[ASGIApp], ASGIApp], pr
 
 @everywhere
 async def test_a_client_that_leaves(between: Callable[[ASGIApp], ASGIApp], protocol: str) -> None:
-    async with served(between, protocol) as (upstream, client):
+    async with served(between, protocol) as (upstream, client, _):
         await client.ask(STREAM)
         peer = await upstream.accept()
         await peer.answer(STREAM_HEAD + piece(text("one")))
         await client.status()
         client.leave()
         assert await peer.gone() == b"", "nobody is left to generate for"
+
+
+@pytest.mark.parametrize("between", [bare, wrapped, timed])
+@pytest.mark.parametrize("protocol", PROTOCOLS)
+async def test_a_server_that_stops_before_the_answer_is_whole(
+    between: Callable[[ASGIApp], ASGIApp], protocol: str
+) -> None:
+    async with served(between, protocol) as (upstream, client, server):
+        await client.ask(STREAM)
+        await (await upstream.accept()).answer(STREAM_HEAD + piece(text("one")))
+        await client.status()
+        seen = await client.piece()
+        for task in server.server_state.tasks:
+            task.cancel()  # as uvicorn does once its patience is over
+        assert deltas(seen + await client.rest()) == [ROLE, {"content": "one"}, "upstream_unavailable"]
+
+
+def slow(app: ASGIApp) -> ASGIApp:
+    """A wait before each message."""
+
+    async def between(scope: Scope, receive: Receive, send: Send) -> None:
+        async def give(message: Message) -> None:
+            for _ in range(20):
+                await asyncio.sleep(0)
+            await send(message)
+
+        await app(scope, receive, give if scope["type"] == "http" else send)
+
+    return between
+
+
+async def test_what_came_of_an_answer_that_is_cut_is_handed_over() -> None:
+    async with served(slow, "httptools") as (upstream, client, _):
+        await client.ask({"model": "m", "input": "x", "voice": "v"}, path="/v1/audio/speech")
+        peer = await upstream.accept()
+        await peer.answer(b"HTTP/1.1 200 OK\r\ncontent-type: audio/mpeg\r\ncontent-length: 9\r\n\r\nabc")
+        assert await client.status() == 200
+        await peer.send(b"def")
+        peer.end()
+        assert await client.end() == b"abcdef"

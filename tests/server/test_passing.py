@@ -146,7 +146,7 @@ async def test_an_answer_that_nobody_began() -> None:
     answer = PassedAnswer(wire.send, list, 5)
     answer.abandon()
     await answer.end()
-    assert not answer.break_off(ProxyError("upstream_failed", "x"))
+    assert not await answer.break_off(ProxyError("upstream_failed", "x"))
     assert wire.sent == []
 
 

@@ -210,7 +210,7 @@ async def test_a_failure_in_mid_answer(fed: tuple[bytes, ...], *, events: bool, 
     await setup.feed(*fed)
     setup.relay.body_ended(httpx.ReadError("lost"))
     assert await setup.error() is not None
-    assert setup.relay.break_off(ERROR, events=events) == told
+    assert await setup.relay.break_off(ERROR, events=events) == told
     assert setup.wire.data == b"".join(fed) + (TOLD if told else b"")
     assert setup.wire.sent[-1]["more_body"] != told
     if told:
