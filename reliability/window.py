@@ -45,6 +45,7 @@ class _Windowed(Server):
         """Start; who is told that the server serves may look."""
         self._window = await asyncio.get_running_loop().create_unix_server(_Window, self.path)
         await super().startup(sockets)
+        gc.unfreeze()  # else what came before the first reload is not counted, and what takes its place is
 
 
 if __name__ == "__main__":
