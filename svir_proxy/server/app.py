@@ -272,7 +272,7 @@ class Proxy:
             if record.grant is not None:
                 record.grant.settle(record)
             self.live.discard(record)
-            self._ledger.add(record, len(self.live))
+            self._ledger.add(record)
             if recorder is not None and not recorder.sleeps:
                 recorder.end(record)
             if record.trace is not None:

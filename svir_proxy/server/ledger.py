@@ -1,7 +1,7 @@
 """Requests that are over, until they are written up: their line in the log, their place in the counts.
 
-What is done once for each request runs with cold caches, and costs three times what the second in a row does. In a
-crowd they wait a moment for each other; nobody has to wait for them.
+Nobody has to wait for that, but a client's next request often comes at once. And what is done once for each request
+runs with cold caches, and costs three times what the second in a row does. So they wait a moment for each other.
 """
 
 from __future__ import annotations
@@ -15,9 +15,7 @@ from typing import Final
 from svir_proxy.server.request_record import RequestRecord
 
 GATHER: Final = 0.005
-"""Seconds that a request may wait for others, in a crowd; and how late its line may be."""
-CROWD: Final = 3
-"""Requests that are still answered, and make one."""
+"""Seconds that a request waits for others, and that its line may be late."""
 
 _LOGGER: Final = logging.getLogger("svir_proxy")
 
@@ -31,20 +29,14 @@ class Ledger:
         self._over: list[RequestRecord] = []
         self._is_closed = False
 
-    def add(self, record: RequestRecord, live: int) -> None:
-        """*record* is over, and *live* others are not: with few of them it is written up in the next turn.
-
-        A failure that is the operator's to see is written up at once, and all that waits before it.
-        """
+    def add(self, record: RequestRecord) -> None:
+        """*record* is over; where it failed, and not by what the client asked, all that waits is written up at once."""
         record.ended = time.perf_counter()
         self._over.append(record)
         if record.is_fault or self._is_closed:
             self.settle()
         elif len(self._over) == 1:
-            if live < CROWD:
-                self._loop.call_soon(self.settle)
-            else:
-                self._loop.call_later(GATHER, self.settle)
+            self._loop.call_later(GATHER, self.settle)
 
     def settle(self) -> None:
         """Write up all that waits."""

@@ -1,4 +1,4 @@
-"""Requests that are over are all written up, in their order: those of a crowd together, a failure at once."""
+"""Requests that are over are all written up, in their order and together; a failure at once."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ import pytest
 from svir_proxy.errors import ProxyError
 from svir_proxy.server import ledger as ledger_module
 from svir_proxy.server.app import create_app
-from svir_proxy.server.ledger import CROWD, Ledger
+from svir_proxy.server.ledger import Ledger
 from svir_proxy.server.logs import REQUESTS
 from svir_proxy.server.request_record import RequestRecord
 from tests.server.support import CHAT, COMPLETION, living, settings
@@ -24,34 +24,22 @@ CHAT_PATH: Final = "/v1/chat/completions"
 LATE = ProxyError("upstream_timeout", "late")
 
 
-def over(names: Iterable[str], ledger: Ledger, live: int = 0) -> None:
+def over(names: Iterable[str], ledger: Ledger) -> None:
     for name in names:
-        ledger.add(RequestRecord(name, "POST", "/chat/completions", status=200), live)
+        ledger.add(RequestRecord(name, "POST", "/chat/completions", status=200))
 
 
-async def test_one_alone_is_written_up_in_the_next_turn() -> None:
-    written: list[str] = []
-    ledger = Ledger(lambda record: written.append(record.id))
-    over("a", ledger, live=CROWD - 1)
-    assert written == []
-    await asyncio.sleep(0)
-    assert written == ["a"]
-
-
-async def test_a_crowd_is_written_up_together() -> None:
+async def test_what_ends_within_a_moment_is_written_up_together() -> None:
     written: list[str] = []
     done = asyncio.Event()
-    ledger = Ledger(lambda record: written.append(record.id), lambda _: done.set())
-    over("a", ledger, live=CROWD)
+    ledger = Ledger(lambda record: written.append(record.id), lambda record: record.id == "c" and done.set())
+    over("a", ledger)
     await asyncio.sleep(0)
     over("bc", ledger)
     await asyncio.sleep(0)
-    assert written == []
+    assert written == [], "whoever asks next need not wait for it"
     await asyncio.wait_for(done.wait(), HANG)
     assert written == ["a", "b", "c"]
-    over("d", ledger)
-    await asyncio.sleep(0)
-    assert written == ["a", "b", "c", "d"]
 
 
 @pytest.mark.parametrize(
@@ -64,39 +52,29 @@ async def test_a_crowd_is_written_up_together() -> None:
 async def test_a_failure_is_written_up_at_once_and_all_that_came_before(failed: RequestRecord) -> None:
     written: list[str] = []
     ledger = Ledger(lambda record: written.append(record.id))
-    over("ab", ledger, live=CROWD)
-    ledger.add(failed, CROWD)
+    over("ab", ledger)
+    ledger.add(failed)
     assert written == ["a", "b", "x"]
 
 
 async def test_whoever_closes_it_loses_none_of_them() -> None:
     written: list[str] = []
     ledger = Ledger(lambda record: written.append(record.id))
-    over("ab", ledger, live=CROWD)
+    over("ab", ledger)
     ledger.close()
     assert written == ["a", "b"]
-    over("c", ledger, live=CROWD)
+    over("c", ledger)
     assert written == ["a", "b", "c"]
 
 
 @pytest.mark.parametrize("by", ["a scrape", "a shutdown", "a signal that ends it without one"])
-async def test_a_crowd_in_the_proxy_is_written_up_by(
+async def test_what_waits_in_the_proxy_is_written_up_by(
     by: str, caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(ledger_module, "GATHER", 2 * HANG)
     caplog.set_level("INFO", REQUESTS)
-    arrived: list[httpx.Request] = []
-    everybody = asyncio.Event()
-
-    async def answer(request: httpx.Request) -> httpx.Response:
-        arrived.append(request)
-        if len(arrived) > CROWD:
-            everybody.set()
-        await everybody.wait()
-        return httpx.Response(200, json=COMPLETION)
-
-    app = create_app(settings(), httpx.MockTransport(answer))
-    lines = [(CHAT_PATH, 200)] * (CROWD + 1)
+    app = create_app(settings(), httpx.MockTransport(lambda _: httpx.Response(200, json=COMPLETION)))
+    lines = [(CHAT_PATH, 200)] * 3
     async with (
         living(app),
         httpx.AsyncClient(transport=httpx.ASGITransport(app), base_url="http://127.0.0.1:8484") as client,
@@ -134,6 +112,6 @@ async def test_the_time_of_a_request_ends_with_it() -> None:
     record = RequestRecord("a", "GET", "/models")
     record.began -= 2
     assert record.seconds >= 2
-    Ledger().add(record, CROWD)
+    Ledger().add(record)
     assert record.ended is not None
     assert record.seconds == record.ended - record.began
