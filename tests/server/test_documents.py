@@ -43,7 +43,9 @@ def asking(*parts: Any) -> dict[str, Any]:
     return CHAT | {"messages": [{"role": "user", "content": [{"type": "text", "text": "Read."}, *parts]}]}
 
 
-async def test_its_text_goes_into_the_message() -> None:
+@pytest.mark.parametrize("text", ["Locker nine", "Locker nine. " * 2000 + "End"], ids=["small", "large"])
+@pytest.mark.parametrize("slash", [b"/", rb"\/"], ids=["as usual", "as PHP writes it"])
+async def test_its_text_goes_into_the_message(text: str, slash: bytes) -> None:
     asked: list[Any] = []
 
     def answer(request: httpx.Request) -> httpx.Response:
@@ -51,10 +53,12 @@ async def test_its_text_goes_into_the_message() -> None:
         return httpx.Response(200, headers={"content-type": "text/event-stream"}, content=ANSWER)
 
     async with serving(settings(profile="llama-cpp"), answer) as client:
-        response = await client.post("/v1/chat/completions", json=asking(part(pdf("Locker nine"))))
+        body = json.dumps(asking(part(pdf(text)))).encode().replace(b"/", slash)
+        headers = {"content-type": "application/json"}
+        response = await client.post("/v1/chat/completions", content=body, headers=headers)
     assert response.status_code == 200
     (_, file) = asked[0]["messages"][0]["content"]
-    assert file["text"] == '<file name="a.pdf">\nLocker nine\n</file>'
+    assert file["text"] == f'<file name="a.pdf">\n{text}\n</file>'
     assert "file=text" in response.headers["x-svir-rewrites"]
 
 
