@@ -193,13 +193,15 @@ def _with_whole_characters(raw: bytes | bytearray) -> Any:
     at = halves = 0
     for _ in range(_MOST_SURROGATES):
         found = _SURROGATES.search(raw, at)
-        if found is None or halves > _MOST_HALVES:
+        if found is None:
             break
         before, start, at = raw[at : found.start()], found.start(), found.end()
         if (len(before) - len(before.rstrip(b"\\"))) % 2:
             at = start + 2  # the backslash is an escaped one, and what follows it text
         is_half = found[1] and at == found.end()
         halves += bool(is_half)
+        if halves > _MOST_HALVES:
+            return None
         pieces += (before, _REPLACEMENT if is_half else raw[start:at])
     try:
         return orjson.loads(b"".join((*pieces, raw[at:])))

@@ -8,7 +8,6 @@ import errno
 import re
 import ssl
 from collections.abc import Awaitable, Coroutine, Mapping
-from functools import cache
 from typing import Any, Final, cast
 from urllib.parse import quote, urlencode
 
@@ -32,6 +31,7 @@ from svir_proxy.server.transport import (
     UpstreamTransport,
     content_decoder,
     post_head,
+    usual_context,
 )
 from svir_proxy.settings import Backend, LimitSettings
 
@@ -283,13 +283,7 @@ def _ssl_context(backend: Backend) -> ssl.SSLContext | None:
         context.check_hostname = False
         context.verify_mode = ssl.CERT_NONE
         return context
-    return _usual_context() if backend.ca_file is None else ssl.create_default_context(cafile=str(backend.ca_file))
-
-
-@cache
-def _usual_context() -> ssl.SSLContext:
-    """What httpx verifies with; reading all authorities takes 30 ms, in which no stream gets a word."""
-    return httpx.create_ssl_context()
+    return usual_context() if backend.ca_file is None else ssl.create_default_context(cafile=str(backend.ca_file))
 
 
 def _in_words(backend: str, exc: httpx.RequestError) -> ProxyError:

@@ -29,7 +29,7 @@ from tests.server.support import (
     text,
     whole,
 )
-from tests.server.transport.raw_server import RawServer, soon
+from tests.server.transport.raw_server import Peer, RawServer, soon
 from tests.support.proxy import QuickServer
 
 pytestmark = pytest.mark.usefixtures("leaves_nothing")
@@ -114,6 +114,15 @@ everywhere = pytest.mark.parametrize(
 )
 
 
+async def begun(upstream: RawServer, client: Client) -> Peer:
+    """The server's end of a stream, of which the client has the head, and has yet to read the first piece."""
+    await client.ask(STREAM)
+    peer = await upstream.accept()
+    await peer.answer(STREAM_HEAD + piece(text("one")))
+    assert await client.status() == 200
+    return peer
+
+
 @everywhere
 async def test_a_plain_answer(between: Callable[[ASGIApp], ASGIApp], protocol: str) -> None:
     async with served(between, protocol) as (upstream, client, _):
@@ -126,10 +135,7 @@ async def test_a_plain_answer(between: Callable[[ASGIApp], ASGIApp], protocol: s
 @everywhere
 async def test_a_stream_piece_by_piece(between: Callable[[ASGIApp], ASGIApp], protocol: str) -> None:
     async with served(between, protocol) as (upstream, client, _):
-        await client.ask(STREAM)
-        peer = await upstream.accept()
-        await peer.answer(STREAM_HEAD + piece(text("one")))
-        assert await client.status() == 200
+        peer = await begun(upstream, client)
         seen = await client.piece()
         await peer.send(piece(text(" two")))
         seen += await client.piece()
@@ -140,10 +146,7 @@ async def test_a_stream_piece_by_piece(between: Callable[[ASGIApp], ASGIApp], pr
 @everywhere
 async def test_a_client_that_leaves(between: Callable[[ASGIApp], ASGIApp], protocol: str) -> None:
     async with served(between, protocol) as (upstream, client, _):
-        await client.ask(STREAM)
-        peer = await upstream.accept()
-        await peer.answer(STREAM_HEAD + piece(text("one")))
-        await client.status()
+        peer = await begun(upstream, client)
         client.leave()
         assert await peer.gone() == b"", "nobody is left to generate for"
 
@@ -154,9 +157,7 @@ async def test_a_server_that_stops_before_the_answer_is_whole(
     between: Callable[[ASGIApp], ASGIApp], protocol: str
 ) -> None:
     async with served(between, protocol) as (upstream, client, server):
-        await client.ask(STREAM)
-        await (await upstream.accept()).answer(STREAM_HEAD + piece(text("one")))
-        await client.status()
+        await begun(upstream, client)
         seen = await client.piece()
         for task in server.server_state.tasks:
             task.cancel()  # as uvicorn does once its patience is over

@@ -3,6 +3,7 @@
 from svir_proxy.server.transport.decoding import Decoder, content_decoder
 from svir_proxy.server.transport.head import PostHead, post_head
 from svir_proxy.server.transport.limits import TransportLimits
+from svir_proxy.server.transport.pool import usual_context
 from svir_proxy.server.transport.response import BodySink, UpstreamResponse
 from svir_proxy.server.transport.stream import RequestStream
 from svir_proxy.server.transport.transport import RESPONSE, UpstreamTransport
@@ -18,4 +19,5 @@ __all__ = [
     "UpstreamTransport",
     "content_decoder",
     "post_head",
+    "usual_context",
 ]
